@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from django.urls import reverse
 
 from monitor.alerts import channels
-from monitor.alerts.announcements import Handling, decision_of, open_alerts_on
-from monitor.alerts.channels.base import Message, NotifierError
+from monitor.alerts.announcements import Decision, Handling, decision_of, open_alerts_on
+from monitor.alerts.channels.base import Message, NotDelivered, NotifierError
 from monitor.celery import BROKER_REFUSES, app
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.models import Incident, Notification
 from monitor.models.alert import Event
 from monitor.models.incident import IncidentAction
+from monitor.webhooks.receivers import answers_of_gone, mark_gone, obey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 6
 FIRST_PAUSE = timedelta(seconds=30)  # each pause is four times the one before: all attempts take three hours
 SEND_SECONDS = 20.0
+WITHHELD_CHARACTERS = 300  # of the reason
 BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
 
 
@@ -59,7 +60,8 @@ def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
             notification = _claim(now)
             if notification is None:
                 break
-            _record(notification, send(notification.channel, message(notification), limit_seconds), now)
+            error = send(notification.channel, message(notification), limit_seconds)
+            _record(notification, error, now)
             attempted += 1
     return attempted
 
@@ -140,7 +142,7 @@ def _claim(now: datetime) -> Notification | None:
             notification = due.select_for_update(skip_locked=True, of=("self",)).first()
             if notification is None:
                 return None
-            decision = decision_of(notification, now)
+            decision = _gone(notification) or decision_of(notification, now)
             if decision.handling == Handling.WITHHOLD:
                 notification.due_at, notification.withheld = None, decision.reason
             elif decision.handling == Handling.WAIT:
@@ -153,35 +155,56 @@ def _claim(now: datetime) -> Notification | None:
                 return notification
 
 
-def send(channel: Mapping[str, Any], sent: Message, limit_seconds: float = SEND_SECONDS) -> str:
-    """Send *sent* to *channel*; return the error as text, which is empty if the channel has accepted it.
+def _gone(notification: Notification) -> Decision | None:
+    """Return the decision to withhold *notification* if the receiver of its channel is gone."""
+    answers = answers_of_gone([notification.channel.get("url", "")])
+    if not answers:
+        return None
+    reason = f"the channel is disabled until the rule is saved again: {', '.join(answers.values())}"
+    return Decision(Handling.WITHHOLD, reason[:WITHHELD_CHARACTERS])
+
+
+def send(
+    channel: Mapping[str, Any], sent: Message, limit_seconds: float = SEND_SECONDS
+) -> NotDelivered | None:
+    """Send *sent* to *channel*; return why it was not delivered, None if the channel has accepted it.
 
     The channel runs in a thread of its own, which is abandoned after *limit_seconds*: no other limit works
     for every channel.
     """
-    errors: queue.SimpleQueue[str] = queue.SimpleQueue()
+    errors: queue.SimpleQueue[NotDelivered | None] = queue.SimpleQueue()
 
     def attempt() -> None:
         try:
             channels.notifier(channel).send(sent)
-            errors.put("")
+            errors.put(None)
+        except NotDelivered as error:
+            errors.put(error)
         except Exception as error:  # noqa: BLE001 - a broken channel must not stop the others
             is_ours = isinstance(error, NotifierError)
-            errors.put(str(error) if is_ours else f"{type(error).__name__}: {error}")
+            errors.put(NotDelivered(str(error) if is_ours else f"{type(error).__name__}: {error}"))
 
     threading.Thread(target=attempt, name=f"notify {channel['kind']}", daemon=True).start()
     try:
         return errors.get(timeout=limit_seconds)
     except queue.Empty:
-        return f"{channel['kind']} did not accept the message within {limit_seconds:g} s"
+        return NotDelivered(f"{channel['kind']} did not accept the message within {limit_seconds:g} s")
 
 
-def _record(notification: Notification, error: str, now: datetime) -> None:
+def _record(notification: Notification, error: NotDelivered | None, now: datetime) -> None:
     row = Notification.objects.filter(pk=notification.pk)
-    if error:
+    url = str(notification.channel.get("url", ""))
+    if error is not None and error.is_gone:
+        logger.warning("cannot deliver %s, and its channel is disabled: %s", notification, error)
+        mark_gone(url, str(error), now)
+        row.update(error=str(error), due_at=None)  # given up; others for the channel are withheld
+    elif error is not None:
         is_given_up = notification.attempts >= MAX_ATTEMPTS
         consequence = "given up" if is_given_up else "retried later"
         logger.warning("cannot deliver %s (%s): %s", notification, consequence, error)
-        row.update(error=error, due_at=None if is_given_up else F("due_at"))
+        due_at = notification.due_at
+        if error.retry_seconds is not None and due_at is not None:
+            due_at = max(due_at, obey(url, error.retry_seconds, str(error), now))
+        row.update(error=str(error), due_at=None if is_given_up else due_at)
     else:
         row.update(error="", due_at=None, sent_at=now)

@@ -15,7 +15,7 @@ from django.core.cache import cache
 from monitor.alerts.channels.base import Message
 from monitor.alerts.deliver import send
 from monitor.celery import BROKER_REFUSES, app
-from monitor.models import AlertRule
+from monitor.models import AlertRule, WebhookReceiver
 
 KEPT_SECONDS = 3600
 PENDING, DELIVERED, FAILED = "pending", "delivered", "failed"
@@ -51,7 +51,9 @@ def deliver(key: str, now: datetime) -> None:
     if asked is None or asked["state"] != PENDING:
         return
     error = send(asked["channel"], _message(key, asked["rule"], now))
-    answer = {**asked, "state": FAILED if error else DELIVERED, "error": error}
+    if error is None:  # a receiver that was gone is back
+        WebhookReceiver.objects.welcome([asked["channel"].get("url", "")])
+    answer = {**asked, "state": FAILED if error else DELIVERED, "error": str(error or "")}
     cache.set(_name(key), answer, KEPT_SECONDS)
 
 

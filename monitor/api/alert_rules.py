@@ -9,6 +9,7 @@ from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
 from monitor.alerts import try_channel
+from monitor.alerts.disabled_channels import disabled_channels
 from monitor.alerts.try_channel import CannotTry
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
@@ -31,6 +32,16 @@ if TYPE_CHECKING:
 router = Router(tags=["alerts"])
 MOST_CHANNELS = 100
 ChannelNumber = Annotated[int, Path(ge=0, lt=MOST_CHANNELS)]
+
+
+class DisabledChannelOut(Schema):
+    """A channel that gets no more messages."""
+
+    number: int = Field(description="Its place in `channels`, from 0.", examples=[0])
+    answer: str = Field(
+        description="What its receiver answered, and when.",
+        examples=["https://hooks.example.org answered 410 (2026-03-01 12:00 UTC)"],
+    )
 
 
 class AlertRuleOut(Schema):
@@ -67,6 +78,9 @@ class AlertRuleOut(Schema):
     )
     channels: list[str] = Field(
         description="The kinds of channels that are notified; addresses are not shown.", examples=[["email"]]
+    )
+    disabled_channels: list[DisabledChannelOut] = Field(
+        description="Channels whose receiver answered `410`; save the rule to enable them.", examples=[[]]
     )
 
 
@@ -206,5 +220,8 @@ def _shown(rule: AlertRule) -> dict[str, Any]:
         "severity": rule.severity,
         "repeat_seconds": rule.repeat_seconds,
         "channels": [str(channel.get("kind", "")) for channel in rule.notify],
+        "disabled_channels": [
+            {"number": gone.number, "answer": gone.answer} for gone in disabled_channels([rule])
+        ],
         **watched,
     }

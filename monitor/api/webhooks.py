@@ -25,6 +25,7 @@ from monitor.webhooks import define as definitions
 from monitor.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook
 from monitor.webhooks.deliver import redeliver
 from monitor.webhooks.enqueue import ping
+from monitor.webhooks.receivers import answers_of_gone, pauses_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -68,6 +69,14 @@ class WebhookOut(Schema):
     )
     pending: int = Field(description="Messages that wait.", examples=[0])
     dead: int = Field(description="Messages that were given up.", examples=[0])
+    waits_until: datetime | None = Field(
+        description="Until when its receiver asks to wait (`Retry-After`); null: it does not.",
+        examples=["2026-03-01T13:00:00Z"],
+    )
+    disabled_because: str = Field(
+        description="The answer `410` of its receiver, which has disabled it, and when; else empty.",
+        examples=[""],
+    )
 
 
 class WebhookList(ListOut):
@@ -283,6 +292,8 @@ def _shown(hook: Webhook) -> dict[str, Any]:
         "sites": [site.name for site in hook.sites.order_by("sort_name")],
         "pending": hook.deliveries.filter(state=DeliveryState.PENDING).count(),
         "dead": hook.deliveries.filter(state=DeliveryState.DEAD).count(),
+        "waits_until": pauses_of([hook.url], timezone.now()).get(hook.url),
+        "disabled_because": "" if hook.enabled else answers_of_gone([hook.url]).get(hook.url, ""),
     }
 
 

@@ -35,6 +35,7 @@ from monitor.models import (
     Site,
     Suite,
     Webhook,
+    WebhookReceiver,
 )
 from monitor.models.alert import WATCHED
 from monitor.models.author import by
@@ -120,6 +121,8 @@ def write(plan: Plan, *, author: User | None = None) -> None:
     _record_signatures([change for change in changes if change.noun == "signatures"])
     if any(change.noun == "webhooks" for change in changes):
         follow_runs()
+    rules = [change.after for change in changes if isinstance(change.after, AlertDefinition)]
+    WebhookReceiver.objects.welcome(channel.get("url", "") for rule in rules for channel in rule.notify)
 
 
 def _record_signatures(changes: Sequence[Change]) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from monitor.alerts import conditions, reporter_conditions, try_channel
+from monitor.alerts.disabled_channels import disabled_channels
 from monitor.alerts.evaluate_reporters import reporters_in_alert, watched_reporters
 from monitor.alerts.listing import notification_states
 from monitor.alerts.replay import DAYS, replay_rule, watched_series
@@ -21,7 +22,7 @@ from monitor.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.definition import AlertDefinition
-from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite
+from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite, WebhookReceiver
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
 from monitor.models.visibility import sees_all
@@ -59,6 +60,7 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "crumbs": crumbs_of("settings"),
         "rules": [_listed(rule, watched) for rule in rules.annotate(open_alerts=is_open)],
+        "disabled_channels": disabled_channels(rules),
         "manageable": set(manageable),
         "may_add": _may_add(request),
     }
@@ -182,6 +184,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         "channel_kinds": channel_set.kinds[: channel_set.present],
         "cancel": "settings-alerts",
         "days": DAYS,
+        "disabled_channels": disabled_channels([rule] if rule else []),
         **_deliveries(request, rule),
     }
     if posted is None:
@@ -199,6 +202,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         place=lambda path, submitted: alert_form.place(path, submitted, channel_set),
     )
     if result.is_saved and result.change is not None:
+        WebhookReceiver.objects.welcome(channel.get("url", "") for channel in (rule.notify if rule else ()))
         messages.success(request, f"Alert rule {result.change.name} {'changed' if name else 'defined'}.")
         return redirect("settings-alerts")
     context |= {"form": result.form, "submission": result, "preview": _preview(request, result)}

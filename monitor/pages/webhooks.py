@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.contrib import messages
@@ -28,17 +29,23 @@ from monitor.webhooks import destination, signature
 from monitor.webhooks.define import WebhookDefinition
 from monitor.webhooks.deliver import redeliver
 from monitor.webhooks.enqueue import ping
+from monitor.webhooks.receivers import answers_of_gone, pauses_of
 
 MOST_DELIVERIES = 100
 
 
 class ListedWebhook(NamedTuple):
-    """A webhook, its URL without the path, which may be a secret, and how many messages wait or are dead."""
+    """A webhook, its URL without the path, which may be a secret, and how many messages wait or are dead.
+
+    *waits_until* is what its receiver has asked for; *answer_of_gone* why the webhook was disabled.
+    """
 
     webhook: Webhook
     origin: str
     pending: int
     dead: int
+    waits_until: datetime | None
+    answer_of_gone: str
 
 
 @members_only
@@ -51,29 +58,35 @@ def page(request: HttpRequest) -> HttpResponse:
         deliveries = deliveries.filter(webhook__name=chosen["webhook"])
     if chosen["state"] in DeliveryState.values:
         deliveries = deliveries.filter(state=chosen["state"])
+    now = timezone.now()
     context = {
         "crumbs": crumbs_of("settings"),
-        "hooks": _listed(),
+        "hooks": _listed(now),
         "deliveries": deliveries[:MOST_DELIVERIES],
         "most_deliveries": MOST_DELIVERIES,
         "chosen": chosen,
         "states": DeliveryState.values,
-        "now": timezone.now(),
+        "now": now,
     }
     return render(request, "pages/webhooks.html", context)
 
 
-def _listed() -> list[ListedWebhook]:
+def _listed(now: datetime) -> list[ListedWebhook]:
     counts = WebhookDelivery.objects.order_by().values_list("webhook", "state").annotate(Count("pk"))
     numbers = {(hook, state): number for hook, state, number in counts}
+    hooks = list(Webhook.objects.prefetch_related("suites", "sites"))
+    pauses = pauses_of((hook.url for hook in hooks), now)
+    answers = answers_of_gone(hook.url for hook in hooks if not hook.enabled)
     return [
         ListedWebhook(
             hook,
             destination.parse(hook.url).origin,
             numbers.get((hook.pk, DeliveryState.PENDING), 0),
             numbers.get((hook.pk, DeliveryState.DEAD), 0),
+            pauses.get(hook.url),
+            answers.get(hook.url, ""),
         )
-        for hook in Webhook.objects.prefetch_related("suites", "sites")
+        for hook in hooks
     ]
 
 

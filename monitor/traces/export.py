@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from monitor.ledger import ended_runs
 from monitor.models import RawReport, RunSubscriber
 from monitor.models.run import REPORTED, State
 from monitor.models.run_feed import TRACES
+from monitor.retry_after import MAY_ASK, retry_after_seconds
 from reporters.report import ReportError
 
 if TYPE_CHECKING:
@@ -38,13 +40,22 @@ SEND_SECONDS = 5.0  # for a request with its retries
 PAUSE = timedelta(minutes=1)  # after a failure: a collector that is away must not occupy the control worker
 BUSY_SECONDS = 20.0  # one task sends for this long, the next task the rest
 
-Send = Callable[[Sequence["ReadableSpan"]], bool]
+
+@dataclass(frozen=True)
+class NotAccepted:
+    """The collector has not accepted spans; *retry_seconds* is for how long it asks to be left alone."""
+
+    retry_seconds: float = 0.0
+
+
+Send = Callable[[Sequence["ReadableSpan"]], NotAccepted | None]
 
 
 def export_traces(now: datetime, send: Send | None = None, most_waiting: int = MOST_WAITING) -> int:
     """Send the runs that wait; return how many were sent. Without an endpoint nothing is kept or sent.
 
-    *send* returns whether the collector has accepted the spans; by default it posts them to the endpoint.
+    *send* returns why the collector has not accepted the spans, None if it has; by default it posts them to
+    the endpoint.
     """
     ended_runs.subscribe(TRACES, is_wanted=bool(settings.GRIDCAST_OTLP_ENDPOINT))
     if not settings.GRIDCAST_OTLP_ENDPOINT:
@@ -63,8 +74,9 @@ def export_traces(now: datetime, send: Send | None = None, most_waiting: int = M
             spans, number = _spans(events)
             if not keys:
                 break
-            if spans and not (send or _send_to_endpoint())(spans):
-                RunSubscriber.objects.filter(name=TRACES).update(paused_until=now + PAUSE)
+            if spans and (refusal := (send or _send_to_endpoint())(spans)) is not None:
+                pause = max(PAUSE, timedelta(seconds=refusal.retry_seconds))
+                RunSubscriber.objects.filter(name=TRACES).update(paused_until=now + pause)
                 break
             ended_runs.forget(keys)
             counters.add(EXPORTED, amount=number)
@@ -98,19 +110,28 @@ def _reports(events: Sequence[EndedRunEvent]) -> dict[object, Report]:
 def _send_to_endpoint() -> Send:
     """Return a function that posts spans to the endpoint.
 
-    The exporter retries within ``SEND_SECONDS`` and logs why it gave up; ``OTEL_EXPORTER_OTLP_HEADERS`` has
-    its credentials.
+    The exporter retries within ``SEND_SECONDS``, unless the collector asks for a longer pause, and logs why
+    it gave up; ``OTEL_EXPORTER_OTLP_HEADERS`` has its credentials.
     """
+    import requests  # noqa: PLC0415 - a dependency of the exporter
     from opentelemetry.exporter.otlp.proto.http import Compression  # noqa: PLC0415 - an optional package
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415
 
     url = f"{settings.GRIDCAST_OTLP_ENDPOINT.rstrip('/')}/v1/traces"
-    exporter = OTLPSpanExporter(url, timeout=SEND_SECONDS, compression=Compression.Gzip)
+    session, asked = requests.Session(), [0.0]
 
-    def send(spans: Sequence[ReadableSpan]) -> bool:
+    def note_pause(answer: requests.Response, **_: object) -> None:
+        if answer.status_code in MAY_ASK:
+            asked.append(retry_after_seconds(answer.headers.get("Retry-After", ""), time.time()) or 0.0)
+
+    session.hooks["response"].append(note_pause)
+    exporter = OTLPSpanExporter(url, timeout=SEND_SECONDS, compression=Compression.Gzip, session=session)
+
+    def send(spans: Sequence[ReadableSpan]) -> NotAccepted | None:
         try:
-            return exporter.export(spans) is SpanExportResult.SUCCESS
+            is_accepted = exporter.export(spans) is SpanExportResult.SUCCESS
+            return None if is_accepted else NotAccepted(asked[-1])
         finally:
             exporter.shutdown()  # type: ignore[no-untyped-call]
 

@@ -12,7 +12,7 @@ from django.db import models, transaction
 
 from monitor.access.audit_trail import note
 from monitor.ledger import ended_runs
-from monitor.models import Site, Suite, Webhook
+from monitor.models import Site, Suite, Webhook, WebhookReceiver
 from monitor.models.author import by
 from monitor.models.run_feed import WEBHOOKS
 from monitor.models.webhook import SUBSCRIBABLE, EventType
@@ -114,7 +114,11 @@ def noted(definition: WebhookDefinition) -> dict[str, object]:
 
 
 def follow_runs() -> None:
-    """Have ended runs kept for webhooks, if one of them receives runs."""
+    """Have ended runs kept for webhooks, if one of them receives runs. Called after each change of webhooks.
+
+    A receiver that was gone gets messages again if its webhook was enabled again.
+    """
+    WebhookReceiver.objects.welcome(Webhook.objects.filter(enabled=True).values("url"))
     receivers = Webhook.objects.in_force().filter(events__contains=[EventType.RUN_ENDED])
     ended_runs.subscribe(WEBHOOKS, is_wanted=receivers.exists())
 

@@ -15,13 +15,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
-from monitor.models import WebhookDelivery
+from monitor.models import WebhookDelivery, WebhookReceiver
 from monitor.models.webhook import DeliveryState
 from monitor.webhooks import destination, signature
 from monitor.webhooks.authors import judge_authors
 from monitor.webhooks.destination import InvalidUrl
 from monitor.webhooks.enqueue import enqueue_ended_runs
 from monitor.webhooks.post import NotAccepted, Poster
+from monitor.webhooks.receivers import disable_gone, obey
 from monitor.webhooks.signature import InvalidSecret
 
 logger = logging.getLogger(__name__)
@@ -36,11 +37,14 @@ KEEP_DELIVERED, KEEP_DEAD = timedelta(days=7), timedelta(days=30)
 
 
 class DeliveryAttempt(NamedTuple):
-    """An attempt to deliver a message; *error* is empty if the receiver has accepted it."""
+    """An attempt to deliver a message; *error* is empty if the receiver has accepted it.
+
+    *refusal* is the receiver's answer; None if it has accepted the message, or has not answered.
+    """
 
     delivery: WebhookDelivery
     error: str
-    status: int | None
+    refusal: NotAccepted | None = None
 
 
 def deliver_webhooks(now: datetime, poster: Poster | None = None) -> int:
@@ -75,6 +79,7 @@ def redeliver(delivery: WebhookDelivery, now: datetime) -> None:
 
 def prune_deliveries(now: datetime) -> int:
     """Delete the record of messages that were delivered or given up long ago; return their number."""
+    WebhookReceiver.objects.filter(gone_at=None, resume_at__lt=now).delete()
     ended = WebhookDelivery.objects.filter(ended_at__lt=now - KEEP_DELIVERED)
     too_old = WebhookDelivery.objects.filter(ended_at__lt=now - KEEP_DEAD)
     return ended.filter(state=DeliveryState.DELIVERED).delete()[0] + too_old.delete()[0]
@@ -82,8 +87,11 @@ def prune_deliveries(now: datetime) -> int:
 
 def _deliver_round(now: datetime, poster: Poster) -> list[DeliveryAttempt]:
     """Send the due messages of up to ``AT_ONCE`` webhooks at the same time, in order for each of them."""
-    heads = list(WebhookDelivery.objects.due(now).order_by("due_at")[:AT_ONCE])
-    queues = [_queue(head, now) for head in heads]
+    heads: dict[str, WebhookDelivery] = {}
+    for head in WebhookDelivery.objects.due(now).select_related("webhook").order_by("due_at"):
+        # One webhook of each receiver in a round: a pause that its answer asks for holds for the others.
+        heads.setdefault(head.webhook.url, head)
+    queues = [_queue(head, now) for head in list(heads.values())[:AT_ONCE]]
     if not queues:
         return []
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as threads:
@@ -113,25 +121,34 @@ def _attempt(delivery: WebhookDelivery, poster: Poster) -> DeliveryAttempt:
         keys = signature.secrets_in(hook.secret_variable) if hook.secret_variable else []
         poster.post(destination.parse(hook.url), delivery.message, delivery.body.encode(), keys)
     except NotAccepted as error:
-        return DeliveryAttempt(delivery, str(error), error.status)
+        return DeliveryAttempt(delivery, str(error), error)
     except (InvalidUrl, InvalidSecret) as error:
-        return DeliveryAttempt(delivery, str(error), None)
+        return DeliveryAttempt(delivery, str(error))
     except Exception as error:  # noqa: BLE001 - one message must not stop the others
-        return DeliveryAttempt(delivery, f"{type(error).__name__}: {error}", None)
-    return DeliveryAttempt(delivery, "", None)
+        return DeliveryAttempt(delivery, f"{type(error).__name__}: {error}")
+    return DeliveryAttempt(delivery, "")
 
 
 def _record(attempt: DeliveryAttempt, now: datetime) -> None:
-    delivery, error, status = attempt
+    delivery, error, refusal = attempt
     row = WebhookDelivery.objects.filter(pk=delivery.pk)
     attempts = delivery.attempts + 1
     if not error:
         row.update(state=DeliveryState.DELIVERED, attempts=attempts, error="", due_at=None, ended_at=now)
         return
+    if refusal is not None and refusal.is_gone:
+        row.update(attempts=attempts, error=error, due_at=now + pause(attempts))
+        disable_gone(delivery.webhook, error, now)
+        return
+    wait = pause(attempts)
+    if refusal is not None and refusal.retry_seconds is not None:
+        resume_at = obey(delivery.webhook.url, refusal.retry_seconds, error, now)
+        wait = max(wait, resume_at - now)
+    status = refusal.status if refusal is not None else None
     is_refusal = status is not None and 400 <= status < 500 and status not in _TEMPORARY
     is_dead = attempts >= (MAX_REFUSALS if is_refusal else MAX_ATTEMPTS)
     logger.warning("cannot deliver %s (%s): %s", delivery, "given up" if is_dead else "retried later", error)
     if is_dead:
         row.update(state=DeliveryState.DEAD, attempts=attempts, error=error, due_at=None, ended_at=now)
     else:
-        row.update(attempts=attempts, error=error, due_at=now + pause(attempts))
+        row.update(attempts=attempts, error=error, due_at=now + wait)

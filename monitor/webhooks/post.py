@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http
 import http.client
 import socket
 import ssl
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
+from monitor.retry_after import MAY_ASK, retry_after_seconds
 from monitor.webhooks import signature
 from monitor.webhooks.destination import (
     DestinationError,
@@ -27,11 +29,21 @@ _ANSWER_BYTES = 200
 
 
 class NotAccepted(Exception):
-    """The receiver has not accepted the message; *status* is that of its answer, None without an answer."""
+    """The receiver has not accepted the message.
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    Attributes:
+        status: that of its answer; None without an answer.
+        retry_seconds: for how long it asks to be left alone; None if it does not ask.
+    """
+
+    def __init__(self, message: str, status: int | None = None, retry_seconds: float | None = None) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.retry_seconds = status, retry_seconds
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the receiver says that it never wants another message."""
+        return self.status == http.HTTPStatus.GONE
 
 
 @dataclass(frozen=True)
@@ -64,18 +76,19 @@ class Poster:
         }
         try:
             addresses = checked_addresses(to, self.allowed, self.resolve)
-            status, answer = self._exchange(to, addresses, body, headers)
+            status, answer, retry_after = self._exchange(to, addresses, body, headers)
         except DestinationError as error:
             raise NotAccepted(f"cannot post to {to.origin}: {error}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NotAccepted(f"cannot post to {to.origin}: {str(error) or type(error).__name__}") from None
         if not 200 <= status < 300:
-            raise NotAccepted(f"{to.origin} answered {status}{answer}", status)
+            retry_seconds = retry_after_seconds(retry_after, self.clock()) if status in MAY_ASK else None
+            raise NotAccepted(f"{to.origin} answered {status}{answer}", status, retry_seconds)
 
     def _exchange(
         self, to: WebhookDestination, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]
-    ) -> tuple[int, str]:
-        """Send the request; return the status and the beginning of the body of the answer."""
+    ) -> tuple[int, str, str]:
+        """Send the request; return the status, the beginning of the body, and Retry-After of the answer."""
         until = time.monotonic() + self.seconds
         connection = http.client.HTTPConnection(to.host, to.port, timeout=self.seconds)
         with contextlib.closing(connection), contextlib.closing(self._connected(to, addresses)) as channel:
@@ -115,12 +128,13 @@ class Poster:
             raise
 
 
-def _read(answer: http.client.HTTPResponse) -> tuple[int, str]:
-    location = answer.headers.get("Location")
+def _read(answer: http.client.HTTPResponse) -> tuple[int, str, str]:
+    location, retry_after = answer.headers.get("Location"), answer.headers.get("Retry-After", "")
     if location and 300 <= answer.status < 400:
-        return answer.status, f", a redirect to {location[:_ANSWER_BYTES]!r}, which is not followed"
+        text = f", a redirect to {location[:_ANSWER_BYTES]!r}, which is not followed"
+        return answer.status, text, retry_after
     text = " ".join(answer.read1(_ANSWER_BYTES).decode(errors="replace").split())
-    return answer.status, f": {text}" if text else ""
+    return answer.status, f": {text}" if text else "", retry_after
 
 
 def _cut(channel: socket.socket) -> None:

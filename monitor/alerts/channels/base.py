@@ -40,7 +40,16 @@ class InvalidOptions(NotifierError):
 
 
 class NotDelivered(NotifierError):
-    pass
+    """The attempt failed.
+
+    Attributes:
+        retry_seconds: for how long the receiver asks to be left alone; None if it does not ask.
+        is_gone: whether the receiver says that it never wants another message.
+    """
+
+    def __init__(self, message: str, *, retry_seconds: float | None = None, is_gone: bool = False) -> None:
+        super().__init__(message)
+        self.retry_seconds, self.is_gone = retry_seconds, is_gone
 
 
 @dataclass(frozen=True)

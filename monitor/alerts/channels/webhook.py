@@ -39,8 +39,10 @@ class Notifier:
         try:
             keys = signature.secrets_in(self._variable) if self._variable else []
             Poster().post(self._destination, message.id, _content(message), keys)
-        except (InvalidSecret, NotAccepted) as error:
+        except InvalidSecret as error:
             raise NotDelivered(str(error)) from None
+        except NotAccepted as error:
+            raise NotDelivered(str(error), retry_seconds=error.retry_seconds, is_gone=error.is_gone) from None
 
 
 def _content(message: Message) -> bytes:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import override_settings
+from django.test import Client, override_settings
 from kombu.exceptions import OperationalError
 
 from monitor import tasks
 from monitor.alerts.deliver import FIRST_PAUSE, MAX_ATTEMPTS, deliver_due, dispatch_due, pause
 from monitor.celery import app
 from monitor.db.advisory_locks import AdvisoryLock
+from monitor.gridfile import entries
+from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Series
 from monitor.models.alert import Event
 from tests.monitor.receivers import ACCEPTS, HANGS, REFUSES, Hook, hook
@@ -217,3 +220,51 @@ def _ask(query: str, parameters: list[int]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(query, parameters)
         return int(cursor.fetchone()[0])
+
+
+def test_a_channel_that_asks_for_an_hour_gets_nothing_for_an_hour(
+    alert: Alert, server: Hook, noon: datetime
+) -> None:
+    hour = timedelta(hours=1)
+    server.mode, server.answer = REFUSES, (429, {"Retry-After": "3600"})
+    opened = to(alert, server.channel)
+    rule = AlertRule.objects.create(name="other", everything=True, condition="failures_in_row", threshold=2)
+    other = Alert.objects.create(
+        rule=rule, series=alert.series, since=noon, opened_at=noon, text="it is down, too"
+    )
+    to(other, {**server.channel, "secret_variable": ""})  # another channel to the same receiver
+    assert deliver_due(noon) == 1
+    assert deliver_due(noon + hour - SECOND) == 0
+    opened.refresh_from_db()
+    assert opened.due_at is not None
+    assert opened.due_at >= noon + hour
+    server.mode = ACCEPTS
+    assert deliver_due(noon + hour + SECOND) == 2
+
+
+def test_a_channel_whose_receiver_is_gone_is_disabled_until_the_rule_is_saved(
+    alert: Alert, server: Hook, noon: datetime, admin_client: Client
+) -> None:
+    AlertRule.objects.update(notify=[server.channel])
+    server.mode, server.answer = REFUSES, (410, {})
+    first = to(alert, server.channel)
+    assert deliver_due(noon) == 1
+    first.refresh_from_db()
+    assert first.is_given_up
+    second = to(alert, server.channel, Event.REPEATED)
+    assert deliver_due(noon + SECOND) == 0
+    second.refresh_from_db()
+    assert "disabled until the rule is saved again" in second.withheld
+    answer = f"http://{server.address} answered 410"
+    for page in ("/settings/alerts/", "/settings/alerts/edit/three/"):
+        assert answer in admin_client.get(page).content.decode(), page
+    (shown,) = admin_client.get("/api/v1/alert-rules/three").json()["disabled_channels"]
+    assert shown["number"] == 0
+    assert answer in shown["answer"]
+    definition = entries.find("alerts", "three")
+    assert isinstance(definition, AlertDefinition)
+    entries.save("alerts", entries.as_entry("alerts", definition), replace(definition, title="t"), who="ada")
+    server.mode = ACCEPTS
+    to(alert, server.channel, Event.REPEATED)
+    assert deliver_due(noon + SECOND) == 1
+    assert admin_client.get("/api/v1/alert-rules/three").json()["disabled_channels"] == []

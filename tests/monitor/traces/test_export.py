@@ -38,6 +38,7 @@ class Collector(ThreadingHTTPServer):
         self.status = 200
         self.spans: list[Span] = []
         self.resources: list[Mapping[str, Any]] = []
+        self.requests, self.retry_after = 0, ""
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def named(self, name: str) -> Span:
@@ -57,7 +58,10 @@ class _CollectorHandler(BaseHTTPRequestHandler):
                 self.server.resources.append(attributes(resource.resource))
                 for scope in resource.scope_spans:
                     self.server.spans.extend(scope.spans)
+        self.server.requests += 1
         self.send_response(self.server.status)
+        if self.server.retry_after:
+            self.send_header("Retry-After", self.server.retry_after)
         self.end_headers()
         self.wfile.write(ExportTraceServiceResponse().SerializeToString())
 
@@ -174,6 +178,19 @@ def test_runs_wait_while_the_collector_is_away(ring: Series, collector: Collecto
     collector.status = 200
     assert export_traces(timezone.now()) == 0, "the pause is not over"
     assert export_traces(timezone.now() + PAUSE) == 1
+
+
+def test_a_collector_that_asks_for_an_hour_gets_nothing_for_an_hour(
+    ring: Series, collector: Collector
+) -> None:
+    now, hour = timezone.now(), timedelta(hours=1)
+    builders.passed(ring, now - MINUTE)
+    collector.status, collector.retry_after = 503, "3600"
+    assert export_traces(now) == 0
+    collector.status = 200
+    assert export_traces(now + hour - MINUTE) == 0
+    assert collector.requests == 1
+    assert export_traces(now + hour + MINUTE) == 1
 
 
 def test_beyond_the_maximum_the_oldest_runs_are_dropped(ring: Series, collector: Collector) -> None:

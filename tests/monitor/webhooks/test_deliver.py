@@ -11,11 +11,23 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import Sum
+from django.test import Client
 from django.utils import timezone
 
 from monitor.depot.rollups.worker import gather
 from monitor.failures.classify_runs import classify_runs
-from monitor.models import EndedRun, Incident, Run, Series, Suite, Webhook, WebhookDelivery
+from monitor.models import (
+    AuditEvent,
+    EndedRun,
+    Incident,
+    Run,
+    Series,
+    Suite,
+    Webhook,
+    WebhookDelivery,
+    WebhookReceiver,
+)
 from monitor.models.incident import MONITOR
 from monitor.models.run import State
 from monitor.models.webhook import DeliveryState, EventType
@@ -318,3 +330,67 @@ def test_an_invalid_definition_is_refused_with_the_field(
         define_webhook(WebhookDefinition(**{**valid, **changes}), author=ada(), now=NOW)
     assert list(refused.value.problems) == [field]
     assert not Webhook.objects.exists()
+
+
+def accepted_after(receiver: Hook, later: timedelta) -> int:
+    """Return how many messages the receiver, well again, has got when the worker delivers *later*."""
+    before = len(receiver.requests)
+    receiver.mode = ACCEPTS
+    deliver.deliver_webhooks(timezone.now() + later)
+    return len(receiver.requests) - before
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_receiver_that_asks_for_an_hour_gets_nothing_for_an_hour(
+    ring: Series, receiver: Hook, status: int
+) -> None:
+    webhook(receiver)
+    webhook(receiver, name="other")  # of the same receiver
+    receiver.mode, receiver.answer = REFUSES, (status, {"Retry-After": "3600"})
+    run_and_deliver(ring, 3)
+    attempts = WebhookDelivery.objects.aggregate(total=Sum("attempts"))["total"]
+    assert attempts == 1, "one answer holds for all messages to the receiver"
+    ping(Webhook.objects.get(name="ops"), timezone.now())  # a test by a user waits, too
+    assert accepted_after(receiver, timedelta(minutes=55)) == 0
+    assert accepted_after(receiver, timedelta(minutes=61)) == 7
+    runs = [json.loads(each)["data"]["slot"] for each in receiver.received() if "run.ended" in each]
+    assert len(runs) == 6
+    assert runs == [*sorted(runs[:3]), *sorted(runs[3:])], "each webhook in order"
+
+
+def test_other_answers_do_not_ask_for_a_pause(ring: Series, receiver: Hook) -> None:
+    webhook(receiver)
+    receiver.mode, receiver.answer = REFUSES, (500, {"Retry-After": "3600"})
+    run_and_deliver(ring, 1)
+    assert not WebhookReceiver.objects.exists()
+    assert accepted_after(receiver, timedelta(minutes=5)) == 1
+
+
+def test_a_receiver_that_is_gone_disables_its_webhooks_with_a_message(
+    ring: Series, receiver: Hook, admin_client: Client
+) -> None:
+    webhook(receiver)
+    webhook(receiver, name="other")
+    receiver.mode, receiver.answer = REFUSES, (410, {})
+    run_and_deliver(ring, 2)
+    assert set(Webhook.objects.values_list("enabled", flat=True)) == {False}
+    (event,) = AuditEvent.objects.filter(action="disable webhook")
+    assert {change["name"] for change in event.changes} == {"ops", "other"}
+    assert "/in" not in json.dumps(event.changes), "the path may be a secret"
+    answer = f"http://{receiver.address} answered 410"
+    assert answer in admin_client.get("/settings/webhooks/").content.decode()
+    assert answer in admin_client.get("/api/v1/webhooks/ops").json()["disabled_because"]
+    assert accepted_after(receiver, timedelta(days=1)) == 0
+    for name in ("ops", "other"):
+        webhook(receiver, name=name)  # enabled again
+    assert not WebhookReceiver.objects.exists()
+    assert accepted_after(receiver, timedelta(days=1)) == 4, "none was lost"
+    assert admin_client.get("/api/v1/webhooks/ops").json()["disabled_because"] == ""
+
+
+def test_a_pause_that_is_over_is_forgotten(db: None) -> None:
+    WebhookReceiver.objects.create(url="https://a.example.org", resume_at=NOW - MINUTE, answer="429")
+    WebhookReceiver.objects.create(url="https://b.example.org", resume_at=NOW + MINUTE, answer="429")
+    WebhookReceiver.objects.create(url="https://c.example.org", gone_at=NOW - MINUTE, answer="410")
+    deliver.prune_deliveries(NOW)
+    assert [each.url[8] for each in WebhookReceiver.objects.order_by("url")] == ["b", "c"]
