@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
+from monitor.env import ROOT
 from monitor.models import ConflictCount, PingKey, RawReport, Run, Series
 from monitor.models.run import State
 from tests.monitor.outside import NAME, expanded, reported_series, sender
@@ -245,30 +248,77 @@ def crontab_lines() -> list[str]:
     return re.findall(r"^0 3 \* \* \* (.*curl .*)$", text, re.MULTILINE)
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("status", "state"), [(0, "passed"), (3, "failed")])
-def test_a_cron_job_reports_its_first_runs_with_a_line_of_curl(
-    live_server: LiveServer, capsys: pytest.CaptureFixture[str], status: int, state: str, tmp_path: Path
-) -> None:
-    """The lines of docs/reports.md, in a real shell with a real curl: the status, then also the output."""
+def as_cron_reads(line: str) -> str:
+    """Return the command of a line of a crontab: an escaped % is a %, any other begins its input."""
+    assert not re.search(r"(?<!\\)%", line), f"cron cuts {line!r} at the %"
+    return line.replace(r"\%", "%")
+
+
+@dataclass(frozen=True)
+class CronJob:
+    """A program of a crontab, and where its lines ping."""
+
+    program: Path
+    url: str
+    key: str
+
+    def run(self, line: str) -> str:
+        """Run a line of docs/reports.md as cron does; return what it prints."""
+        command = as_cron_reads(line).replace("/usr/local/bin/backup", str(self.program))
+        command = command.replace("KEY", self.key).replace("https://gridcast.example.org", self.url)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+
+@pytest.fixture
+def cron_job(live_server: LiveServer, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CronJob:
     now = timezone.now()
     expanded(reported_series("* * * * *"), now - 3 * MINUTE, now)
     call_command("ping_key", "create", NAME)
-    key = capsys.readouterr().out.split()[0]
-    program = tmp_path / "backup"
-    program.write_text(f"#!/bin/sh\necho copying\nexit {status}\n")
-    program.chmod(0o755)
-    printed = []
-    for line in crontab_lines():
-        command = line.replace("/usr/local/bin/backup", str(program)).replace("KEY", key)
-        command = command.replace("https://gridcast.example.org", live_server.url)
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        printed.append(done.stdout)
+    return CronJob(tmp_path / "backup", live_server.url, capsys.readouterr().out.split()[0])
+
+
+def logs() -> list[list[str]]:
+    reports = RawReport.objects.order_by("received_at")
+    return [[line.text for line in report.parsed().log] for report in reports]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("status", "state"), [(0, "passed"), (3, "failed")])
+def test_a_cron_job_reports_its_first_runs_with_a_line_of_curl(
+    cron_job: CronJob, status: int, state: str
+) -> None:
+    """The lines of docs/reports.md, in a real shell with a real curl: the status, then also the output."""
+    cron_job.program.write_text(f"#!/bin/sh\necho copying\nexit {status}\n")
+    cron_job.program.chmod(0o755)
+    printed = [cron_job.run(line) for line in crontab_lines()]
     assert printed == ["copying\n", ""]  # of the program, not of curl: or cron would send a mail
     first, second = Run.objects.filter(state=state)
     assert "schedule" in {first.trigger, second.trigger}
-    logs = [
-        [line.text for line in report.parsed().log] for report in RawReport.objects.order_by("received_at")
-    ]
-    assert logs == [[], ["copying"]]
+    assert logs() == [[], ["copying"]]
+
+
+OUTPUT = ["-n 50% done \\n \\t %s %d", "  $HOME `id` \"quoted\" 'text' *", "last \\c line"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_cron_job_sends_any_output_as_it_is_and_its_repetitions_stay_apart(cron_job: CronJob) -> None:
+    output = cron_job.program.parent / "output"
+    cron_job.program.write_text(f"#!/bin/sh\ncat {output}\nexit 1\n")
+    cron_job.program.chmod(0o755)
+    line = crontab_lines()[1]
+    for text in ("\n".join(OUTPUT) + "\n", ""):  # then no output at all
+        output.write_text(text)
+        cron_job.run(line)
+    assert logs() == [OUTPUT, [""]]
+    assert Run.objects.filter(state="failed").count() == 2
+
+
+def test_the_page_of_ping_keys_has_the_lines_of_the_documentation() -> None:
+    page = html.unescape((ROOT / "templates/pages/ping_keys_series.html").read_text(encoding="utf-8"))
+    for line in crontab_lines():
+        shown = line.replace("/usr/local/bin/backup", "PROGRAM")
+        assert shown.replace("https://gridcast.example.org/api/v1/ping/KEY", "{{ url }}") in page
