@@ -17,6 +17,7 @@ from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
 from monitor.models import AuditEvent
+from monitor.series.deletion import prune_deletions
 from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)
@@ -36,6 +37,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         tokens.expire(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         prune_deliveries(now)
+        prune_deletions(now)
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
         sessions.clear_expired()

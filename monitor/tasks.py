@@ -19,6 +19,7 @@ from monitor.failures.outcomes import worker as outcomes
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.overview import standings
+from monitor.series import deletion
 from monitor.storage import compute as storage
 from monitor.traces import export as traces
 from monitor.webhooks import announce_sites
@@ -104,6 +105,11 @@ def refresh_availability() -> None:
 @app.task(name="monitor.tasks.refresh_storage")
 def refresh_storage() -> None:
     storage.refresh_verdicts(timezone.now())
+
+
+@app.task(name="monitor.tasks.delete_series")
+def delete_series() -> None:
+    deletion.delete_requested()
 
 
 @app.task(name="monitor.tasks.housekeep")

@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 import probes
 from monitor.admin import access, recorded  # noqa: F401 - register what is not configured here
@@ -33,7 +34,7 @@ from monitor.models.alert import CHANGE_RULES
 from monitor.models.author import by
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.series import IMPORTED, REPORTED_PROBE
-from monitor.series.delete import delete_series
+from monitor.series.deletion import remove_series
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
 from reporters.schedule import InvalidSchedule, parse_schedule
@@ -255,11 +256,11 @@ class SeriesAdmin(VisibleObjects):
         """Make the name immutable: runs, slots and reports refer to it."""
         return () if obj is None else ("name",)
 
-    def delete_model(self, _request: HttpRequest, obj: Series) -> None:
-        delete_series(Series.objects.filter(pk=obj.pk))
+    def delete_model(self, request: HttpRequest, obj: Series) -> None:
+        self.delete_queryset(request, Series.objects.filter(pk=obj.pk))
 
-    def delete_queryset(self, _request: HttpRequest, queryset: Any) -> None:
-        delete_series(queryset)
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        remove_series(queryset, who=request.user.get_username(), now=timezone.now())
 
 
 class AlertRuleForm(AlertRuleFormBase):

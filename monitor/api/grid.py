@@ -165,7 +165,8 @@ SECTIONS = (
             "bindings": {"ring": ["ncsa-login", "sdsc-login"]},
             "schedule": "H * * * *",
         },
-        "All that it measured is deleted, too; with `enabled: false` it starts no more runs and keeps it.",
+        "All that it measured is deleted, too; with `enabled: false` it starts no more runs and keeps it. A"
+        " series with many runs is deleted in the background: 202, and `Location` shows how far it is.",
     ),
     Section(
         "alerts",
@@ -213,11 +214,14 @@ def _delete(section: Section) -> Operation:
         before = _found(section, name)
         _check_version(section, name, before, query.version)
         try:
-            entries.remove(section.noun, name, entries.as_entry(section.noun, before))
+            seen, who = entries.as_entry(section.noun, before), request.user.get_username()
+            is_gone = entries.remove(section.noun, name, seen, who=who)
         except EntryInUse as error:
             raise Refused(409, "in_use", str(error)) from None
         except EntryChanged as error:
             raise Refused(409, "changed", str(error)) from None
+        if not is_gone:
+            return HttpResponse(status=202, headers={"Location": f"/api/v1/series/{name}/deletion"})
         return HttpResponse(status=204)
 
     delete.__doc__ = section.loss
@@ -329,7 +333,7 @@ def _register(section: Section) -> None:
     )(_with_example(_define(section), section))
     router.delete(
         path,
-        response={204: None},
+        response={202: None, 204: None} if key == "series" else {204: None},
         operation_id=f"delete_{key}",
         openapi_extra=declare(
             scope=MANAGE,

@@ -46,6 +46,8 @@ class AdvisoryLock(IntEnum):
     WEBHOOKS = 0x686F6F6B  # "hook": delivering webhooks
     ANNOUNCED_SITES = 0x74656C6C  # "tell": telling webhooks the states of sites
     TRACES = 0x74726163  # "trac": exporting runs as traces
+    DELETIONS = 0x67676F6E  # "ggon": deleting series with many runs
+    DOWNLOADS = 0x646F776E  # "down": a place among the downloads of one caller
     STORAGE = 0x73746F72  # "stor": computing the verdicts about storage areas
     SLOTS = 0x736C6F74  # "slot": choosing the slots of runs that are reported from outside
     NOTIFICATIONS = (

@@ -58,6 +58,7 @@ class KnownNames:
     windows: Mapping[str, str]  # maintenance of feeds and declarations, with their sources
     has_all_series: bool = True  # False if invalid series were left out
     series: Collection[str] = ()  # of the depot, in addition to those of the file
+    deleting: Collection[str] = ()  # series whose deletion is under way
     default_rules: Collection[str] = ()  # alert rules that the service made, and that may be changed
 
 
@@ -66,6 +67,11 @@ def check(file: GridFile, names: KnownNames) -> tuple[GridDefinition, list[Fault
     expanded, faults = _expand_all(file)
     grid = _defined(file, expanded)
     faults.extend(_check_suites(file, names))
+    faults.extend(
+        (("series", name), "it is being deleted: use another name, or wait until it is gone")
+        for name in grid.series
+        if name in names.deleting
+    )
     for resource in grid.resources.values():
         faults.extend(_check_resource(resource, names))
     for reporter in grid.reporters.values():

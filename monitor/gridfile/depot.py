@@ -36,6 +36,7 @@ from monitor.models import (
     Resource,
     Run,
     Series,
+    SeriesDeletion,
     Site,
     Suite,
     Usage,
@@ -143,7 +144,8 @@ def names() -> DepotNames:
     reporters = dict(Reporter.objects.values_list("name", "site__name"))
     windows = MaintenanceWindow.objects.exclude(source="").values_list("name", "source")
     groups = set(Group.objects.values_list("name", flat=True))
-    return DepotNames({HOME: None, **reporters}, groups, dict(windows))
+    deleting = set(SeriesDeletion.objects.under_way().values_list("name", flat=True))
+    return DepotNames({HOME: None, **reporters}, groups, dict(windows), deleting)
 
 
 def history(series: Iterable[str]) -> History:

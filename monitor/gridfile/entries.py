@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group
 from django.db.models import ProtectedError
+from django.utils import timezone
 
 from monitor.access.audit_trail import note
 from monitor.alerts import channels
@@ -29,9 +30,9 @@ from monitor.gridfile.loading import is_consequence
 from monitor.gridfile.planning import ABSENT, Change, Difference, Plan, differences, to_entry
 from monitor.gridfile.problems import NOUNS
 from monitor.gridfile.writing import AUTHORED, set_author, write
-from monitor.models import AlertRule, Reporter, Resource, Series, Site, Suite, Webhook
+from monitor.models import AlertRule, Reporter, Resource, Series, SeriesDeletion, Site, Suite, Webhook
 from monitor.models.reporter import HOME, MAX_AGENT_SERIES
-from monitor.series.delete import delete_series
+from monitor.series.deletion import remove_series
 from monitor.webhooks.define import WebhookDefinition, noted
 from monitor.yamlfile.problems import Fault
 
@@ -151,19 +152,22 @@ def author_of(noun: str, name: str) -> str:
     return next(iter(names), "")
 
 
-def remove(noun: str, name: str, seen: Entry | None) -> None:
+def remove(noun: str, name: str, seen: Entry | None, *, who: str) -> bool:
     """Delete the entry *seen* of this *name*; of a series, all that was measured too.
+
+    Return False for a series with many runs, which the control worker deletes (``monitor.series.deletion``).
 
     Raises:
         EntryChanged, EntryInUse: nothing was deleted.
     """
+    under_way: Sequence[SeriesDeletion] = ()
     try:
         with locked_transaction():
             before = find(noun, name)
             if before is None or as_entry(noun, before) != seen:
                 raise EntryChanged(noun, name, seen, as_entry(noun, before))
             if noun == "series":
-                delete_series(Series.objects.filter(name=name))
+                under_way = remove_series(Series.objects.filter(name=name), who=who, now=timezone.now())
             else:
                 write(Plan(_only(noun, before), GridDefinition()))
     except ProtectedError as error:
@@ -171,6 +175,7 @@ def remove(noun: str, name: str, seen: Entry | None) -> None:
         more = ", ..." if len(users) > 5 else ""
         raise EntryInUse(f"{NOUNS[noun]} {name} is used by {', '.join(users[:5])}{more}") from None
     note(NOUNS[noun], name, **_noted(Change(noun, before, None)))
+    return not under_way
 
 
 def _noted(change: Change) -> dict[str, Any]:
@@ -222,6 +227,7 @@ def _known_names(user: User) -> KnownNames:
         groups=set(Group.objects.values_list("name", flat=True)),
         windows={},
         series=names[Series],
+        deleting=set(SeriesDeletion.objects.under_way().values_list("name", flat=True)),
         default_rules=set(AlertRule.objects.filter(is_default=True).values_list("name", flat=True)),
     )
 

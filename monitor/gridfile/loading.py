@@ -32,6 +32,7 @@ class DepotNames:
     reporters: Mapping[str, str | None] | None = None
     groups: Collection[str] | None = None
     windows: Mapping[str, str] = field(default_factory=dict)
+    deleting: Collection[str] = ()
 
 
 def load(file: str, depot_names: DepotNames) -> GridDefinition:
@@ -97,7 +98,14 @@ def _known_names(
     has_all_series = not any(path[0] == "series" for path, _ in faults)
     reporters = _reporters(root, file, depot_names)
     return KnownNames(
-        sites, resources, suites, reporters, depot_names.groups, depot_names.windows, has_all_series
+        sites,
+        resources,
+        suites,
+        reporters,
+        depot_names.groups,
+        depot_names.windows,
+        has_all_series,
+        deleting=depot_names.deleting,
     )
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
+from monitor.api.http.few_at_once import few_at_once
 from monitor.charts.annotations import annotations_of
 from monitor.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice
 from monitor.charts.chart_table import FILES
@@ -189,6 +190,7 @@ def queue_run(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse:
     """Download the values of the charts as a file."""
     series = _visible(request, name)
@@ -202,6 +204,7 @@ def samples(request: HttpRequest, name: str, form: str) -> StreamingHttpResponse
 
 
 @members_only
+@few_at_once
 def chart_file(request: HttpRequest, name: str, form: str) -> HttpResponse:
     """Download what the chart shows, no more and no less."""
     series = _visible(request, name)
@@ -237,7 +240,8 @@ def _freshness(series: Series, now: datetime) -> Staleness:
 
 
 def _visible(request: HttpRequest, name: str) -> Series:
-    visible = Series.objects.visible_to(request.user).select_related("suite", "reporter", "leader")
+    visible = Series.objects.visible_to(request.user)
+    visible = visible.select_related("suite", "reporter", "leader", "deletion")
     return get_object_or_404(visible, name=name)
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 import probes
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.definition import SeriesDefinition
-from monitor.models import Series
+from monitor.models import Series, SeriesDeletion
 from monitor.models.natural_order import sort_name
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.http import entry_form
@@ -55,7 +55,7 @@ def page(request: HttpRequest) -> HttpResponse:
     series = Series.objects.filter(pk__in=keys[:SERIES_A_PAGE]).order_by("sort_name")
     context = {
         "crumbs": crumbs_of("settings"),
-        "series": list(series.select_related("suite", "reporter", "leader")),
+        "series": list(series.select_related("suite", "reporter", "leader", "deletion")),
         "has_more": len(keys) > SERIES_A_PAGE,
         "after": after,
         "wanted": wanted,
@@ -131,14 +131,19 @@ def _retire(request: HttpRequest, series: Series) -> str:
         return f"Not deleted: type {series.name} to confirm."
     else:
         error = entry_form.remove(request, "series", series.name)
+        deletion = SeriesDeletion.objects.under_way().filter(name=series.name).first()
         text = f"Series {series.name} is deleted with its history."
+        if deletion is not None:
+            text = f"Series {series.name} is being deleted with its {deletion.runs:,} runs."
     if not error:
         messages.success(request, text)
     return error
 
 
 def _visible(request: HttpRequest, name: str) -> Series:
-    return get_object_or_404(Series.objects.visible_to(request.user).select_related("suite"), name=name)
+    return get_object_or_404(
+        Series.objects.visible_to(request.user).select_related("suite", "deletion"), name=name
+    )
 
 
 def _edited(request: HttpRequest, name: str, probe: str) -> HttpResponse:

@@ -224,7 +224,8 @@ def seen_token(noun: str, name: str) -> str:
 def remove(request: HttpRequest, noun: str, name: str) -> str:
     """Delete the entry *name* that the form has shown; return the error, empty if it is deleted."""
     try:
-        entries.remove(noun, name, _seen(request.POST.get("seen", "")))
+        seen = _seen(request.POST.get("seen", ""))
+        entries.remove(noun, name, seen, who=request.user.get_username())
     except EntryError as error:
         return f"Not deleted: {error}."
     return ""
