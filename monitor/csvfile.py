@@ -17,9 +17,8 @@ def to_csv(rows: Iterable[Iterable[object]], *, line_end: str = "\r\n") -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator=line_end)
-    writer.writerows([_inert(cell) for cell in row] for row in rows)
+    writer.writerows(
+        [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell for cell in row]
+        for row in rows
+    )
     return text.getvalue()
-
-
-def _inert(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

@@ -9,6 +9,7 @@ from django.utils import timezone
 from ninja import Query, Router
 
 from monitor.api.http.declare import declare
+from monitor.api.http.few_at_once import few_at_once
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.find_metrics import checked_period, find_series
 from monitor.api.http.problems import Refused
@@ -34,14 +35,18 @@ class ExportQuery(WindowFilter):
     "/series/{series}/export",
     operation_id="export_series",
     openapi_extra=declare(
-        errors={404: ["unknown_series"], 422: ["unknown_format"]}, is_streamed=True, responses={200: _FILE}
+        errors={404: ["unknown_series"], 422: ["unknown_format"], 503: ["busy"]},
+        is_streamed=True,
+        responses={200: _FILE},
     ),
     summary="Export all values of a series as a file",
 )
+@few_at_once
 def export_series(request: HttpRequest, series: str, query: Query[ExportQuery]) -> StreamingHttpResponse:
     """Return every value of every ended run whose slot lies in [*start*, *end*) (default: all), as ``csv``,
     ``ndjson`` or ``parquet``. A run that did not pass has an additional row for its total, without a value.
-    The file is streamed; the header ``Data-Age-Seconds`` gives the age of the newest value."""
+    The file is streamed; the header ``Data-Age-Seconds`` gives the age of the newest value. While two
+    downloads of yours are being sent, a third one is answered with 503 ``busy``."""
     start, end = checked_period(query.start, query.end)
     found = find_series(request, series)
     try:

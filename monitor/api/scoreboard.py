@@ -11,6 +11,8 @@ from ninja import Query, Router, Schema
 from pydantic import BaseModel
 
 from monitor.api.http.auth import SCHEDULER_AUTH
+from monitor.api.http.declare import declare
+from monitor.api.http.few_at_once import few_at_once
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.schemas import NameFilter
 from monitor.forecasts import scoreboard as service
@@ -153,8 +155,9 @@ def show_scoreboard(request: HttpRequest, query: Query[ScoreboardQuery]) -> Http
     "/scoreboard/{part}.csv",
     operation_id="download_scores",
     summary="Download one table of the accuracy of forecasts as CSV",
-    openapi_extra={"responses": {200: _CSV}},
+    openapi_extra=declare(errors={503: ["busy"]}, responses={200: _CSV}),
 )
+@few_at_once
 def download_scores(request: HttpRequest, part: Part, query: Query[ScoreQuery]) -> HttpResponse:
     """Return the scores by method, metric, site or time; or the *last* forecasts with their actual values."""
     return csv_table(request, _choice(query), part)

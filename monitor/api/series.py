@@ -133,12 +133,18 @@ def show_metric(request: HttpRequest, series: str, metric: str, query: Query[Val
         raise Refused(404, "unknown_metric", f"series {series!r} has no metric {metric!r} that you may see")
     number = query.segment if query.segment is not None else _current_number(metrics[0].series)
     points = [
-        PointOut(time=point.time, known_at=point.known_at, value=point.value)
+        {"time": point.time, "known_at": point.known_at, "value": point.value}
         for candidate in metrics
         if candidate.segment.number == number
         for point in history(candidate, newest=query.newest)
     ]
-    values = ValuesOut(series=series, segment=number, metric=metric, unit=metrics[-1].unit, points=points)
+    values = {
+        "series": series,
+        "segment": number,
+        "metric": metric,
+        "unit": metrics[-1].unit,
+        "points": points,
+    }
     return show_item(query, values, ValuesOut)
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from monitor.access.audit_list import AuditFilter, audit_csv, selected_events
+from monitor.api.http.few_at_once import few_at_once
 from monitor.models import AuditEvent
 from monitor.models.audit_event import VIEW_AUDIT, AuditChannel, AuditOutcome
 from monitor.pages.http.access import members_only
@@ -53,6 +54,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @members_only
 @require_safe
+@few_at_once
 def table(request: HttpRequest) -> HttpResponse:
     """Return the events that the query string selects as CSV, newest first."""
     now = timezone.now()

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.api.http.few_at_once import few_at_once
 from monitor.charts import compare_svg
 from monitor.charts.chart_choice import read_choice
 from monitor.charts.chart_table import FILES, TIME, ChartTable, Column
@@ -53,6 +54,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def pairs_file(request: HttpRequest, form: str) -> HttpResponse:
     """Download the pairs of the scatter plot."""
     chosen = time_range(request, timezone.now(), default="30d")

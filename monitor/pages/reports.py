@@ -12,6 +12,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 
+from monitor.api.http.few_at_once import few_at_once
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.reports import availability_tables as tables
@@ -37,6 +38,7 @@ def listing(request: HttpRequest, kind: str) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def page(request: HttpRequest, period: str) -> HttpResponse:
     chosen, now = _period(period), timezone.now()
     later = chosen.after
@@ -51,6 +53,7 @@ def page(request: HttpRequest, period: str) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def csv(request: HttpRequest, period: str) -> HttpResponse:
     chosen = _period(period)
     report = availability_report(request.user, chosen, timezone.now())
@@ -58,6 +61,7 @@ def csv(request: HttpRequest, period: str) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def pdf(request: HttpRequest, period: str) -> HttpResponse:
     """Send the report as PDF; where it cannot be made, show the page and say what to install."""
     chosen = _period(period)

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
+from monitor.api.http.few_at_once import few_at_once
 from monitor.failures.run_list import (
     IN_PROGRESS,
     MOST_COUNTED,
@@ -77,6 +78,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def table(request: HttpRequest) -> HttpResponse:
     """Return the runs that the query string selects as CSV, newest first."""
     now = timezone.now()

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.api.http.few_at_once import few_at_once
 from monitor.charts.day_timeline import day_timeline
 from monitor.charts.time_range import InvalidRange, page_time
 from monitor.csvfile import to_csv
@@ -91,6 +92,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def table(request: HttpRequest) -> HttpResponse:
     """Download the counts of the timelines that the page shows, as CSV."""
     now = timezone.now()

@@ -13,6 +13,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from forecasting.learning.loss_comparison import gain_interval
+from monitor.api.http.few_at_once import few_at_once
 from monitor.api.scoreboard import csv_table
 from monitor.charts.score_svg import Comparison, Guide, calibration_curve, lines, ratios
 from monitor.forecasts import scoreboard as service
@@ -79,6 +80,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def table(request: HttpRequest, part: str) -> HttpResponse:
     """Download one table of the page as CSV."""
     wanted = next((name for name in PARTS if name == part), None)

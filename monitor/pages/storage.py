@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.api.http.few_at_once import few_at_once
 from monitor.models import Series
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
@@ -76,6 +77,7 @@ def area_page(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @members_only
+@few_at_once
 def sweep_file(request: HttpRequest, name: str) -> HttpResponse:
     """Download the newest sweep of a series that can be analysed, as ``manage.py sweep`` writes it."""
     series = get_object_or_404(Series.objects.visible_to(request.user), name=name)

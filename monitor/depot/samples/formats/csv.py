@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
 
 from monitor.csvfile import to_csv
 from monitor.depot.samples.formats.base import Value, in_batches
@@ -29,6 +30,7 @@ def _row(value: Value) -> tuple[object, ...]:
     return value.name, *times, value.value, value.unit, value.outcome, value.segment
 
 
+@lru_cache(maxsize=64)  # the values of a run share its times
 def _time(time: datetime | None) -> str:
     """Format a UTC time like ``reporters.report.rfc3339``, which is slower as it converts any zone."""
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z") if time else ""
