@@ -69,6 +69,8 @@ TRIES = 4
 MOST_ANSWER_BYTES = 16 * 1024 * 1024
 MOST_PROBLEM_CHARACTERS = 500
 MOST_RETRY_SECONDS = 3600.0
+MOST_WAIT_SECONDS = 5  # for a forecast that is being computed
+_WAITED_FOR = ("forecasts", "forecasts/rank")
 FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.5, 30.0
 MOST_OUTCOMES = 1000  # of one request
 MOST_REPORTS, MOST_REPORT_BYTES = 1000, 4 * 1024 * 1024  # of one request; the server accepts more
@@ -1241,6 +1243,9 @@ class Client:
         url = f"{self.url}/api/v1/{path}" + (f"?{urllib.parse.urlencode(given, doseq=True)}" if given else "")
         identity = uuid.uuid4().hex
         every = {"Accept": "application/json", "User-Agent": self._agent, "X-Request-ID": identity}
+        wait_seconds = min(MOST_WAIT_SECONDS, int(self.timeout_seconds // 4))
+        if path in _WAITED_FOR and wait_seconds:  # the server waits for a first forecast: RFC 7240
+            every["Prefer"] = f"wait={wait_seconds}"
         if self._token:
             every["Authorization"] = f"Bearer {self._token}"
         request = Request(method, url, {**every, **(headers or {})}, body)

@@ -19,6 +19,7 @@ from forecasting.uncertainty.intervals import lower_tail
 from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.prefer import PARAMETER, WAITING
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import (
     ROLE,
@@ -138,7 +139,8 @@ class ForecastQuery(Sparse):
             409: ["ambiguous", "past", "segment_changed", "site_down", "stale", "too_few"],
             422: ["unknown_method"],
             503: ["not_ready"],
-        }
+        },
+        parameters=[PARAMETER],
     ),
     summary="Forecast the next value of a metric",
 )
@@ -150,7 +152,7 @@ def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResp
     of the current segment are used. Without a forecast, the answer is 409 with a code: ``too_few``,
     ``segment_changed``, ``stale`` (also if the newest value is older than *max_age_seconds*), ``site_down``
     or ``past``. A first forecast from many values is computed in the background: 503 ``not_ready``, with
-    Retry-After."""
+    Retry-After, or the forecast itself if ``Prefer: wait=5`` asks to wait and it is ready by then."""
     metric = metric_of(query.metric, query.stage, query.total)
     now = timezone.now()
     question = ForecastQuestion(
@@ -161,7 +163,7 @@ def show_forecast(request: HttpRequest, query: Query[ForecastQuery]) -> HttpResp
         max_age=None if query.max_age_seconds is None else timedelta(seconds=query.max_age_seconds),
     )
     probabilities = _probabilities(query.quantiles)
-    answer = _query(request, question, now)
+    answer = WAITING.answer(request, lambda seconds: _query(request, question, now, seconds))
     fields = _forecast_fields(question, answer, round(query.level, 2), probabilities, now)
     response = show_item(query, fields, ForecastOut)
     response["ETag"] = _tag(answer, fields)
@@ -174,10 +176,12 @@ def _tag(answer: ForecastAnswer, fields: Mapping[str, Any]) -> str:
     return f'W/"{answer.forecast}-{zlib.crc32(beside):08x}"'
 
 
-def _query(request: HttpRequest, question: ForecastQuestion, now: datetime) -> ForecastAnswer:
-    """Return the requested forecast. Raises Refused if no forecast can be trusted."""
+def _query(
+    request: HttpRequest, question: ForecastQuestion, now: datetime, within_seconds: float | None
+) -> ForecastAnswer:
+    """Return the requested forecast, computed within the time. Raises Refused if none can be trusted."""
     try:
-        budget = settings.GRIDCAST_FORECAST_SECONDS
+        budget = settings.GRIDCAST_FORECAST_SECONDS if within_seconds is None else within_seconds
         return service.answer_question(request.user, question, now, within_seconds=budget)
     except UnknownSeries as error:
         detail = f"there is no series {question.series!r} that you may see"

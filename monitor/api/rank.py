@@ -15,6 +15,7 @@ from pydantic import Field
 from monitor.api.http.answers import answer
 from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.declare import declare
+from monitor.api.http.prefer import PARAMETER, WAITING
 from monitor.api.http.problems import Refused
 from monitor.api.http.query_names import (
     ROLE,
@@ -144,6 +145,7 @@ class RankOut(Schema):
         scope=READ,
         permission=require_read,
         errors={409: ["past"], 422: ["duplicate"], 503: ["not_ready"]},
+        parameters=[PARAMETER],
         example={"candidates": [{"key": "a", "series": "circle-main"}], "quantile": 0.9},
     ),
     summary="Rank candidates by the time until a run has passed",
@@ -152,20 +154,24 @@ def rank_forecasts(request: HttpRequest, question: RankQuestion) -> HttpResponse
     """Rank candidates by the time until a run has passed, the fastest first. Candidates that cannot be ranked
     are listed with the reason. *at* is the time at which the run starts: candidates in a maintenance window
     at that time are not ranked, and the probability of passing is given for that time. While the paths of
-    thousands of new series are stored, the answer is 503 ``not_ready``, with Retry-After."""
+    thousands of new series are stored, the answer is 503 ``not_ready``, with Retry-After; with
+    ``Prefer: wait=5`` the server waits for them."""
     now = timezone.now()
     at = start_time(question.at, question.horizon_seconds, now) or now
     if at < now - CLOCK_TOLERANCE:
         raise Refused(409, "past", f"at: {at.isoformat()} is in the past")
     by, names = _wanted(question)
-    ranked, unranked = rank(
-        request.user,
-        by,
-        names,
-        application=question.application,
-        probability=question.quantile,
-        at=max(at, now),
-        now=now,
+    ranked, unranked = WAITING.answer(
+        request,
+        lambda _: rank(
+            request.user,
+            by,
+            names,
+            application=question.application,
+            probability=question.quantile,
+            at=max(at, now),
+            now=now,
+        ),
     )
     keys = [candidate.key for candidate in question.candidates]
     lists = {

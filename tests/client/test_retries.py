@@ -171,3 +171,16 @@ def test_one_name_may_stand_for_a_list() -> None:
 def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at: expected a time with its zone, got 2026-03-01T12:00:00"):
         Client(URL, transport=Answers(RANKING)).rank(["a"], at=datetime(2026, 3, 1, 12))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(("timeout_seconds", "preference"), [(30, "wait=5"), (8, "wait=2"), (2, None)])
+def test_the_server_is_asked_to_wait_for_a_first_forecast(
+    timeout_seconds: float, preference: str | None
+) -> None:
+    answers = Answers(RANKING)
+    client = Client(URL, transport=answers, timeout_seconds=timeout_seconds)
+    client.rank(["a"])
+    assert answers.requests[0].headers.get("Prefer") == preference
+    with pytest.raises(UnusableAnswer):  # this server answers everything with a ranking
+        list(client.sites())
+    assert "Prefer" not in answers.requests[1].headers

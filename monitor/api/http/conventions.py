@@ -90,6 +90,8 @@ def _conditional(request: HttpRequest, response: HttpResponseBase) -> HttpRespon
 
 
 def _set_headers(request: HttpRequest, response: HttpResponseBase) -> None:
+    if preference := getattr(request, "preference", ""):
+        response["Preference-Applied"] = preference
     is_reusable = request.method in {"GET", "HEAD"} and response.status_code in {_OK, _NOT_MODIFIED}
     response["Cache-Control"] = "private, no-cache" if is_reusable else "no-store"
     if response.has_header("Vary"):

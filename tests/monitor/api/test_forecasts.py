@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import Group, Permission, User
-from django.test import Client
+from django.db import connection
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
+from monitor.api.http.prefer import Waiting, preferred_wait_seconds
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
+from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.refresh import refresh_all, reset
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
@@ -472,3 +479,105 @@ def test_the_segments_of_a_series_are_listed(history: Series, client: Client) ->
     assert (other["number"], other["is_current"], other["parameters"]["file_bytes"]) == (2, True, 100_000_000)
     assert other["bindings"] == {"ring": ["here", "there"]}
     assert client.get("/api/v1/series/nobody-knows/segments").status_code == 404
+
+
+def later(work: Callable[[], object], at: threading.Event) -> Future[object]:
+    """Do *work* in a thread with a connection of its own when *at* is set."""
+
+    def run() -> object:
+        try:
+            assert at.wait(60)
+            return work()
+        finally:
+            connection.close()
+
+    return ThreadPoolExecutor(1).submit(run)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_client_that_prefers_to_wait_gets_a_first_forecast_in_one_request(
+    history: Series, client: Client, settings: LazySettings
+) -> None:
+    settings.GRIDCAST_FORECAST_SECONDS = 0.0  # the request computes nothing
+    is_asked = threading.Event()
+    worker = later(lambda: refresh_all(timezone.now()), is_asked)
+    question = {"series": "circle", "metric": "ring.bytes_per_second"}
+    is_asked.set()
+    answer = client.get(URL, question, headers={"prefer": "respond-async, wait=10"})
+    worker.result()
+    if answer.status_code == 503:  # a busy machine: the worker needed more than ten seconds
+        answer = client.get(URL, question, headers={"prefer": "wait=10"})
+    assert (answer.status_code, answer.json()["n"]) == (200, 5)
+
+
+def test_a_preference_that_is_over_is_told_with_the_refusal(
+    history: Series, client: Client, settings: LazySettings
+) -> None:
+    settings.GRIDCAST_FORECAST_SECONDS = 0.0
+    answer = client.get(URL, {"series": "circle"}, headers={"prefer": "wait=1"})
+    assert (answer.status_code, answer["Preference-Applied"]) == (503, "wait=1")
+    assert int(answer["Retry-After"]) >= 1
+    without = client.get(URL, {"series": "circle"})
+    assert (without.status_code, without.has_header("Preference-Applied")) == (503, False)
+
+
+class Asked:
+    """A question that is ready when it was asked so many times."""
+
+    def __init__(self, ready_after: int) -> None:
+        self.ready_after, self.times = ready_after, 0
+
+    def __call__(self, seconds: float | None) -> str:
+        self.times += 1
+        if self.times < self.ready_after:
+            raise NotReady("it is being computed")
+        return "ready"
+
+
+def preferring(header: str) -> HttpRequest:
+    return RequestFactory().get(URL, headers={"prefer": header})
+
+
+def test_only_some_threads_wait_and_further_requests_are_refused_at_once() -> None:
+    waiting, inside, go_on = Waiting(most=1), threading.Event(), threading.Event()
+
+    def ask(seconds: float | None) -> str:
+        if seconds is None:
+            raise NotReady("it is being computed")
+        inside.set()
+        assert go_on.wait(60)
+        return "ready"
+
+    with ThreadPoolExecutor(1) as pool:
+        request = preferring("wait=10")
+        first = pool.submit(waiting.answer, request, ask)
+        assert inside.wait(60)
+        further = Asked(ready_after=2)
+        with pytest.raises(NotReady) as refused:
+            waiting.answer(preferring("wait=10"), further)
+        assert (further.times, refused.value.preference) == (1, "")
+        go_on.set()
+        assert first.result() == "ready"
+        assert request.preference == "wait=10"  # type: ignore[attr-defined]
+    assert waiting.answer(preferring("wait=10"), Asked(ready_after=3)) == "ready"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("wait=5", 5),
+        ("WAIT = 7", 7),
+        ('wait="3"', 3),
+        ("respond-async, wait=4; x=y", 4),
+        ("wait=99999999999999999999", 10),
+        ("wait=2, wait=9", 2),
+        ("wait=0", 0),
+        ("wait=-1", 0),
+        ("wait", 0),
+        ("wait=1.5", 0),
+        ("waiting=5", 0),
+        ("", 0),
+    ],
+)
+def test_the_preference_is_read_as_rfc_7240_says_and_bounded(header: str, seconds: int) -> None:
+    assert preferred_wait_seconds(header) == seconds
