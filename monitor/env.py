@@ -324,10 +324,13 @@ def proxies() -> Proxies:
 
 def web_statement_seconds() -> int:
     """Return after how many seconds PostgreSQL cancels a statement of the web server."""
-    name = "GRIDCAST_WEB_STATEMENT_SECONDS"
-    text = os.environ.get(name) or "30"
-    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= 3600):
-        raise InvalidVariable(f"{name}: expected a whole number of seconds from 1 to 3600, got {text!r}")
+    return _number("GRIDCAST_WEB_STATEMENT_SECONDS", default=30, most=3600)
+
+
+def _number(name: str, *, default: int, most: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most):
+        raise InvalidVariable(f"{name}: expected a whole number from 1 to {most}, got {text!r}")
     return int(text)
 
 

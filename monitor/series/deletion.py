@@ -74,12 +74,13 @@ def remove_series(series: SeriesQuerySet, *, who: str, now: datetime) -> list[Se
     large = [each for each in found if each.pk in begun or each.runs.order_by()[most : most + 1].exists()]
     with transaction.atomic():
         delete_series(series.exclude(pk__in=[each.pk for each in large]))
+        for each in large:
+            if followers := set(each.followers.exclude(deletion__isnull=False)) - set(large):
+                raise ProtectedError(f"other series follow {each}", followers)
         return [_request(each, who, now) for each in large]
 
 
 def _request(series: Series, who: str, now: datetime) -> SeriesDeletion:
-    if followers := set(series.followers.exclude(deletion__isnull=False)):
-        raise ProtectedError("it has followers", followers)
     Series.objects.filter(pk=series.pk).update(enabled=False)
     deletion, _ = SeriesDeletion.objects.get_or_create(
         series=series,

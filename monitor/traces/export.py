@@ -42,13 +42,13 @@ BUSY_SECONDS = 20.0  # one task sends for this long, the next task the rest
 
 
 @dataclass(frozen=True)
-class NotAccepted:
+class CollectorRefusal:
     """The collector has not accepted spans; *retry_seconds* is for how long it asks to be left alone."""
 
     retry_seconds: float = 0.0
 
 
-Send = Callable[[Sequence["ReadableSpan"]], NotAccepted | None]
+Send = Callable[[Sequence["ReadableSpan"]], CollectorRefusal | None]
 
 
 def export_traces(now: datetime, send: Send | None = None, most_waiting: int = MOST_WAITING) -> int:
@@ -128,10 +128,10 @@ def _send_to_endpoint() -> Send:
     session.hooks["response"].append(note_pause)
     exporter = OTLPSpanExporter(url, timeout=SEND_SECONDS, compression=Compression.Gzip, session=session)
 
-    def send(spans: Sequence[ReadableSpan]) -> NotAccepted | None:
+    def send(spans: Sequence[ReadableSpan]) -> CollectorRefusal | None:
         try:
             is_accepted = exporter.export(spans) is SpanExportResult.SUCCESS
-            return None if is_accepted else NotAccepted(asked[-1])
+            return None if is_accepted else CollectorRefusal(asked[-1])
         finally:
             exporter.shutdown()  # type: ignore[no-untyped-call]
 

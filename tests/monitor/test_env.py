@@ -143,11 +143,21 @@ def test_an_invalid_network_is_refused_with_the_name_of_its_variable(
         env.metrics_allow()
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "many", "1e3", "10000000"])
-def test_an_invalid_number_of_series_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("GRIDCAST_METRICS_MAX_SERIES", text)
-    with pytest.raises(env.InvalidVariable, match="GRIDCAST_METRICS_MAX_SERIES: expected a number"):
-        env.metrics_max_series()
+NUMBERS = {
+    "GRIDCAST_METRICS_MAX_SERIES": env.metrics_max_series,
+    "GRIDCAST_API_REQUESTS": env.api_requests,
+    "GRIDCAST_WEB_STATEMENT_SECONDS": env.web_statement_seconds,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("text", ["0", "-1", "many", "1e3", "10000000000", "\u0663"])
+def test_an_invalid_number_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+    with pytest.raises(env.InvalidVariable, match=f"{name}: expected a whole number from 1 to"):
+        NUMBERS[name]()
+    monkeypatch.setenv(name, "7")
+    assert NUMBERS[name]() == 7
 
 
 def test_internal_hosts_are_names_as_urls_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
