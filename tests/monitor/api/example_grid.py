@@ -11,7 +11,7 @@ from monitor.availability.refresh import refresh as refresh_availability
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
-from monitor.models import AlertRule, ApiToken, Reporter, Resource, Site, Suite
+from monitor.models import AlertRule, ApiToken, Reporter, Resource, SeriesDeletion, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
 from reporters import report as wire
@@ -38,6 +38,10 @@ def example_grid() -> str:
     rule = AlertRule.objects.create(
         name="main-failures", condition="failures_in_row", threshold=3, notify=[{"kind": "log"}]
     )
-    rule.suites.add(Suite.objects.get(name="main"))
+    main, now = Suite.objects.get(name="main"), timezone.now()
+    rule.suites.add(main)
+    SeriesDeletion.objects.create(  # of an earlier series of this name
+        name=SERIES, suite=main, requested_at=now, requested_by="root", runs=0, ended_at=now
+    )
     root = User.objects.create_superuser("root")
     return ApiToken.objects.issue(root, "everything", list(SCOPES), home)
