@@ -75,7 +75,9 @@ def remove_series(series: SeriesQuerySet, *, who: str, now: datetime) -> list[Se
     with transaction.atomic():
         delete_series(series.exclude(pk__in=[each.pk for each in large]))
         for each in large:
-            if followers := set(each.followers.exclude(deletion__isnull=False)) - set(large):
+            others = each.followers.exclude(deletion__isnull=False).exclude(pk__in=[one.pk for one in large])
+            followers: set[Model] = {*others}
+            if followers:
                 raise ProtectedError(f"other series follow {each}", followers)
         return [_request(each, who, now) for each in large]
 
@@ -162,7 +164,7 @@ def _end(deletion: SeriesDeletion) -> bool:
     row = SeriesDeletion.objects.filter(pk=deletion.pk)
     try:
         with transaction.atomic():
-            delete_series(Series.objects.filter(pk=deletion.series_id))
+            delete_series(Series.objects.filter(deletion=deletion))
             row.update(ended_at=timezone.now(), hindrance="")
     except ProtectedError as error:
         names = sorted(str(each) for each in error.protected_objects)

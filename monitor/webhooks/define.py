@@ -118,7 +118,7 @@ def follow_runs() -> None:
 
     A receiver that was gone gets messages again if its webhook was enabled again.
     """
-    WebhookReceiver.objects.welcome(Webhook.objects.filter(enabled=True).values("url"))
+    WebhookReceiver.objects.welcome(Webhook.objects.filter(enabled=True).values_list("url", flat=True))
     receivers = Webhook.objects.in_force().filter(events__contains=[EventType.RUN_ENDED])
     ended_runs.subscribe(WEBHOOKS, is_wanted=receivers.exists())
 
