@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from monitor import env
+from monitor.web import environment
 
 SETTINGS = "settings"
 
@@ -43,7 +44,7 @@ def proxies_are_named(**_: Any) -> list[CheckMessage]:
         return []
     message = (
         "GRIDCAST_TLS is 1 and GRIDCAST_PROXIES is empty: all users connect from the address of the proxy,"
-        f" which may have {env.connections_per_address()} connections in a web process."
+        f" which may have {environment.connections_per_address()} connections in a web process."
     )
     hint = "Name the proxy: GRIDCAST_PROXIES=127.0.0.1,::1 for one on this host."
     return [Warning(message, hint=hint, id="monitor.W002")]

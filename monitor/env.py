@@ -284,19 +284,7 @@ def _days(name: str, *, default: int) -> int:
 
 def api_requests() -> int:
     """Return how many API requests one caller may send within ten seconds."""
-    return _number("GRIDCAST_API_REQUESTS", 20_000, 999_999_999)
-
-
-def connections_per_address() -> int:
-    """Return how many connections one address may have in a web process."""
-    return _number("GRIDCAST_CONNECTIONS_PER_ADDRESS", 100, 999_999)
-
-
-def _number(name: str, default: int, most: int) -> int:
-    text = os.environ.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= most):
-        raise InvalidVariable(f"{name}: expected a whole number from 1 to {most}, got {text!r}")
-    return int(text)
+    return whole_number("GRIDCAST_API_REQUESTS", default=20_000, most=999_999_999)
 
 
 @dataclass(frozen=True)
@@ -322,15 +310,11 @@ def proxies() -> Proxies:
     return Proxies(ranges, UNIX in texts)
 
 
-def web_statement_seconds() -> int:
-    """Return after how many seconds PostgreSQL cancels a statement of the web server."""
-    return _number("GRIDCAST_WEB_STATEMENT_SECONDS", default=30, most=3600)
-
-
-def _number(name: str, *, default: int, most: int) -> int:
+def whole_number(name: str, *, default: int, most: int, least: int = 1) -> int:
+    """Return the whole number, from *least* to *most*, in the variable *name*."""
     text = os.environ.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most):
-        raise InvalidVariable(f"{name}: expected a whole number from 1 to {most}, got {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and least <= int(text) <= most):
+        raise InvalidVariable(f"{name}: expected a whole number from {least} to {most}, got {text!r}")
     return int(text)
 
 
@@ -359,13 +343,7 @@ def suspect_share() -> float:
 
 def suspect_window_seconds() -> int:
     """Return within how many seconds sites have to begin to fail to do so at once."""
-    text = os.environ.get("GRIDCAST_SUSPECT_WINDOW_SECONDS") or "900"
-    seconds = int(text) if text.isascii() and text.isdigit() else 0
-    if not 60 <= seconds <= 86_400:
-        raise InvalidVariable(
-            f"GRIDCAST_SUSPECT_WINDOW_SECONDS: expected seconds from 60 to 86400, got {text!r}"
-        )
-    return seconds
+    return whole_number("GRIDCAST_SUSPECT_WINDOW_SECONDS", default=900, least=60, most=86_400)
 
 
 def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
@@ -396,7 +374,7 @@ def _parsed(name: str, texts: Iterable[str], *others: str) -> tuple[IPv4Network 
 
 def metrics_max_series() -> int:
     """Return the number of series that one answer of /metrics describes at most."""
-    return _number("GRIDCAST_METRICS_MAX_SERIES", 10_000, 1_000_000)
+    return whole_number("GRIDCAST_METRICS_MAX_SERIES", default=10_000, most=1_000_000)
 
 
 def internal_webhook_hosts() -> frozenset[str]:

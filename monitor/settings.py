@@ -294,7 +294,7 @@ GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS = web_environment.anonymous_processor_secon
 GRIDCAST_DELETED_AT_ONCE_RUNS = 1_000
 
 # PostgreSQL cancels a longer statement of the web server, whose caller is told so.
-GRIDCAST_WEB_STATEMENT_SECONDS = env.web_statement_seconds()
+GRIDCAST_WEB_STATEMENT_SECONDS = web_environment.statement_seconds()
 
 # How long a request for a forecast that is not stored may compute; beyond that it is told to try again.
 GRIDCAST_FORECAST_SECONDS = 0.5

@@ -1,10 +1,10 @@
-"""What environment variables say about the costs of web processes (``monitor.env`` lists them)."""
+"""What environment variables say about the limits of web processes (``monitor.env`` lists them)."""
 
 from __future__ import annotations
 
 import os
 
-from monitor.env import InvalidVariable
+from monitor.env import InvalidVariable, whole_number
 
 
 def processor_seconds() -> float:
@@ -21,6 +21,16 @@ def web_max_bytes() -> int | None:
     """Return the memory in bytes beyond which a web process is replaced; None is the default."""
     name = "GRIDCAST_WEB_MAX_BYTES"
     return int(_positive(name, 0.0)) if os.environ.get(name) else None
+
+
+def connections_per_address() -> int:
+    """Return how many connections one address may have in a web process."""
+    return whole_number("GRIDCAST_CONNECTIONS_PER_ADDRESS", default=100, most=999_999)
+
+
+def statement_seconds() -> int:
+    """Return after how many seconds PostgreSQL cancels a statement of the web server."""
+    return whole_number("GRIDCAST_WEB_STATEMENT_SECONDS", default=30, most=3600)
 
 
 def _positive(name: str, default: float) -> float:

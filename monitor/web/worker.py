@@ -51,7 +51,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         super().__init__(*args, **options)
         self.cfg.set("limit_request_line", 0)  # the reader limits it: gunicorn accepts at most 8190 bytes
         self._connections: set[Connection] = set()
-        self._addresses = AddressLimit(env.connections_per_address(), env.proxies(), self.log)
+        self._addresses = AddressLimit(environment.connections_per_address(), env.proxies(), self.log)
         self._waiting_threads = threading.Semaphore(max(self.cfg.threads // 2, 1))
         self._checked_at = 0.0
         self._received_bytes = 0  # since then
@@ -66,7 +66,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             raise ConfigError("this worker does not serve TLS: end TLS at a proxy in front of it")
         try:
             environment.web_max_bytes()
-            env.connections_per_address()
+            environment.connections_per_address()
             env.proxies()
         except env.InvalidVariable as error:
             raise ConfigError(str(error)) from None

@@ -146,7 +146,6 @@ def test_an_invalid_network_is_refused_with_the_name_of_its_variable(
 NUMBERS = {
     "GRIDCAST_METRICS_MAX_SERIES": env.metrics_max_series,
     "GRIDCAST_API_REQUESTS": env.api_requests,
-    "GRIDCAST_WEB_STATEMENT_SECONDS": env.web_statement_seconds,
 }
 
 
@@ -186,12 +185,3 @@ def test_the_error_about_a_bad_proxy_names_the_variable(monkeypatch: pytest.Monk
     monkeypatch.setenv("GRIDCAST_PROXIES", text)
     with pytest.raises(env.InvalidVariable, match=r"GRIDCAST_PROXIES: expected addresses and .* unix"):
         env.proxies()
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "many", "1.5", "1000000", "\N{SUPERSCRIPT TWO}"])
-def test_an_impossible_number_of_connections_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("GRIDCAST_CONNECTIONS_PER_ADDRESS", text)
-    with pytest.raises(
-        env.InvalidVariable, match="GRIDCAST_CONNECTIONS_PER_ADDRESS: expected a whole number"
-    ):
-        env.connections_per_address()

@@ -1,4 +1,4 @@
-"""Variables about the costs of web processes."""
+"""Variables about the limits of web processes."""
 
 from __future__ import annotations
 
@@ -30,3 +30,23 @@ def test_a_number_is_read_and_anything_else_is_refused_by_name(
         monkeypatch.setenv(name, text)
         with pytest.raises(InvalidVariable, match=f"{name}: expected a number above 0"):
             READERS[name]()
+
+
+WHOLE = {
+    "GRIDCAST_CONNECTIONS_PER_ADDRESS": (environment.connections_per_address, 100),
+    "GRIDCAST_WEB_STATEMENT_SECONDS": (environment.statement_seconds, 30),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_number_is_read_and_anything_else_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    read, default = WHOLE[name]
+    for text, expected in (("", default), ("7", 7)):
+        monkeypatch.setenv(name, text)
+        assert read() == expected
+    for text in ("0", "-1", "many", "1.5", "1000000", "\N{SUPERSCRIPT TWO}"):
+        monkeypatch.setenv(name, text)
+        with pytest.raises(InvalidVariable, match=f"{name}: expected a whole number from 1"):
+            read()
