@@ -24,6 +24,7 @@ from monitor.api.http.auth import OWN_TOKEN_AUTH, SCHEDULER_AUTH, require_token_
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
+from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, NameFilter, RowId
 from monitor.models import ApiToken
@@ -107,6 +108,30 @@ class RotationIn(Body):
     )
 
 
+def _visible(request: HttpRequest) -> ApiTokenQuerySet:
+    """Return the tokens of the user, of an administrator all; with a token, those within its rights."""
+    rows, own = ApiToken.objects.visible_to(request.user), token_of(request)
+    return (rows if own is None else rows.within(own)).select_related("user", "reporter", "site")
+
+
+def _find(request: HttpRequest, token: int) -> ApiToken:
+    """Return the token. Raises Refused if it is none of the user, or has rights that the caller's lacks."""
+    if not ApiToken.objects.visible_to(request.user).filter(pk=token).exists():
+        raise Refused(404, "unknown_token", f"there is no token {token} that you may see")
+    found = _visible(request).filter(pk=token).first()
+    if found is None:
+        raise Refused(403, "not_allowed", f"the token {token} has rights that the token of the request lacks")
+    return found
+
+
+def _changeable(request: HttpRequest, token: int) -> ApiToken:
+    """Return the token as ``_find`` does. Raises Refused for another than the caller's without ``manage``."""
+    found, own = _find(request, token), token_of(request)
+    if own is not None and own.pk != found.pk:
+        require_token_rights(request)
+    return found
+
+
 @router.get(
     "/tokens", response=TokenList, operation_id="list_tokens", summary="List API tokens, newest first"
 )
@@ -129,13 +154,6 @@ def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
 def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
     return show_item(query, _fields(_find(request, token), timezone.now()), TokenOut)
-
-
-def _changeable(request: HttpRequest, token: int) -> ApiToken:
-    found = _find(request, token)
-    if not _is_own(request, found):
-        require_token_rights(request)
-    return found
 
 
 @router.post(
@@ -205,8 +223,7 @@ def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpR
 
     The new one ends with its family at the latest, and with the token of the request.
     """
-    found = _find(request, token, is_changed=True)
-    own = token_of(request)
+    found, own = subject_of(request), token_of(request)
     return _rotated(found, order, by=None if own is None or own.pk == found.pk else own)
 
 
@@ -222,35 +239,11 @@ def revoke_token(request: HttpRequest, token: RowId, query: Query[RevocationQuer
 
     A program may revoke the token that it sends; with the scope `manage`, others with at most its rights.
     """
-    found = _find(request, token, is_changed=True)
+    found = subject_of(request)
     # What came of a token has at most its rights, so the caller may revoke all of it.
     rows = ApiToken.objects.family(found) if query.family else ApiToken.objects.filter(pk=found.pk)
     tokens.revoke(rows, timezone.now())
     return Status(204, None)
-
-
-def _visible(request: HttpRequest) -> ApiTokenQuerySet:
-    """Return the tokens of the user, of an administrator all; with a token, those within its rights."""
-    rows, own = ApiToken.objects.visible_to(request.user), token_of(request)
-    return (rows if own is None else rows.within(own)).select_related("user", "reporter", "site")
-
-
-def _find(request: HttpRequest, key: int, *, is_changed: bool = False) -> ApiToken:
-    """Return the token *key*.
-
-    Raises:
-        Refused: it is none of the user, or has more rights than the token of the request; or it *is_changed*,
-            and the token of the request is another one without the scope ``manage``.
-    """
-    own = token_of(request)
-    if not ApiToken.objects.visible_to(request.user).filter(pk=key).exists():
-        raise Refused(404, "unknown_token", f"there is no token {key} that you may see")
-    if is_changed and (own is None or own.pk != key):
-        require_token_rights(request)
-    found = _visible(request).filter(pk=key).first()
-    if found is None:
-        raise Refused(403, "not_allowed", f"the token {key} has rights that the token of the request lacks")
-    return found
 
 
 def _rotated(token: ApiToken, order: RotationIn, *, by: ApiToken | None) -> HttpResponse:

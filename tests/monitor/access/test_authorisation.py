@@ -36,7 +36,16 @@ from tests.monitor.access.decisions import (
     Decision,
     Special,
 )
-from tests.monitor.access.requests_sent import API, FORMS, lists, naming, naming_pages, page_path, request_of
+from tests.monitor.access.requests_sent import (
+    API,
+    FORMS,
+    filled,
+    lists,
+    naming,
+    naming_pages,
+    page_path,
+    request_of,
+)
 from tests.monitor.access.world import ABSENT, ABSENT_ID, HIDDEN, OTHER, OWN, PLACES, Identity, World, build
 from tests.monitor.api.openapi_document import openapi_document
 from tests.monitor.fleet.agents import SiteAgent

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("monitor", "0001_initial"),
+        ("monitor", "0004_authors"),
     ]
 
     operations = [

@@ -10,7 +10,7 @@ WHERE expires_at IS NOT NULL
 
 
 class Migration(migrations.Migration):
-    dependencies = [("monitor", "0001_initial")]
+    dependencies = [("monitor", "0002_reported_start_slot")]
 
     operations = [
         migrations.AddField(
