@@ -331,6 +331,7 @@ def test_a_rule_is_suspended_if_its_author_may_not_change_it() -> None:
                 made.suites.set(Suite.objects.all())
     evaluate(NOON)
     for made in AlertRule.objects.exclude(author=None).select_related("author"):
+        assert made.author is not None
         is_kept = AlertRule.objects.manageable_by(made.author).filter(pk=made.pk).exists()
         assert bool(made.suspended) != is_kept, made
 
