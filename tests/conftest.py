@@ -31,6 +31,7 @@ from tests.databases import postgres_session, using_settings
 LONG = (
     "test_batch",
     "test_demo",
+    "test_ends",
     "test_browser_updates",
     "test_cross",
     "test_schemathesis",
