@@ -75,7 +75,7 @@ def test_of_each_page_and_operation_a_row(depot: CrowdedDepot, draw: random.Rand
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("pages", [4, by_night(1000)])
+@pytest.mark.parametrize("pages", [2, by_night(1000)])
 def test_each_part_may_fail(depot: CrowdedDepot, draw: random.Random, pages: int) -> None:
     """Whatever part of a page raises, the page is shown, with the sentence in its place."""
     shown = [visits for route, visits in by_route(all_visits(depot)).items() if not route.startswith("GET ")]
