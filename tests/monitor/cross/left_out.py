@@ -17,6 +17,7 @@ LEFT_OUT: Mapping[str, str] = {
     "EnrolmentAttempt": _QUEUE,
     "FailureHour": _COUNTED,
     "JudgedHistory": _QUEUE,
+    "LatestRun": "written by a worker, its columns together, for each series that is varied",
     "OutcomeBlock": _COUNTED,
     "OutcomeCount": _COUNTED,
     "OutcomeDay": _COUNTED,
