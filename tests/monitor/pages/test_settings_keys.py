@@ -87,10 +87,8 @@ def test_a_ping_key_is_shown_once_with_its_lines_and_revoked(operator: Client, b
     assert path in operator.get("/settings/ping-keys/").content.decode()
     page = sent(operator, path, 200, {"name": "cron of backup1"})
     key = re.findall(r"gcping_[\w-]{30,}", page)[0]
-    assert (
-        f"0 3 * * * PROGRAM; curl -fsS -m 10 --retry 5 -o /dev/null https://grid.example.org/api/v1/ping/{key}/$?"
-        in page
-    )
+    url = f"https://grid.example.org/api/v1/ping/{key}"
+    assert f'0 3 * * * PROGRAM; curl -fsS -m 10 --retry 5 -o /dev/null "{url}/$??rid=$(hostname)' in page
     assert key not in operator.get(path).content.decode()
     assert Client().post(f"/api/v1/ping/{key}").status_code == 200
     operator.post(f"{path}{PingKey.objects.get().pk}/revoke/")
