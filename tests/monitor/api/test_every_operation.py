@@ -17,6 +17,7 @@ from tests.monitor.api.example_grid import SERIES, example_grid
 from tests.monitor.api.operations import AGENTS, ApiOperation, is_time, operations
 
 ALL = [each for each in operations() if AGENTS not in each.definition["tags"]]
+NOT_FOUND = 404
 NAIVE = "2026-03-01T12:00:00"
 PING_KEYS = "/api/v1/series/nightly-backup/ping-keys"
 HEADERS = ("X-Request-ID", "Cache-Control", "RateLimit", "RateLimit-Policy")
@@ -44,10 +45,15 @@ def undone(operation: ApiOperation, client: Client, **options: Any) -> Any:
 
 
 def accepted(answers: Iterator[tuple[str, Any]]) -> list[str]:
-    """Return in words which of *answers* is not 422, or does not name what is wrong with its request."""
+    """Return in words which of *answers* is not 422, or does not name what is wrong with its request.
+
+    An operation whose path names nothing of the example says so first.
+    """
+    judged = [(what, answer) for what, answer in answers if answer.status_code != NOT_FOUND]
+    assert judged
     return [
         f"{what}: {answer.status_code} {answer.content[:300]!r}"
-        for what, answer in answers
+        for what, answer in judged
         if answer.status_code != 422 or what.rpartition(" ")[2] not in answer.content.decode()
     ]
 
@@ -97,8 +103,9 @@ def test_no_operation_takes_a_key_twice(client: Client) -> None:
     for each in ALL:
         if each.takes_json:
             answer = undone(each, client, body=b'{"again": 1, "again": 2}')
-            assert answer.status_code in (400, 422), str(each)
-            assert "again" in answer.json()["detail"], str(each)
+            if answer.status_code != NOT_FOUND:
+                assert answer.status_code in (400, 422), str(each)
+                assert "again" in answer.json()["detail"], str(each)
 
 
 def test_no_operation_takes_a_body_that_it_does_not_read(client: Client) -> None:
@@ -106,7 +113,8 @@ def test_no_operation_takes_a_body_that_it_does_not_read(client: Client) -> None
     for each in ALL:
         if "requestBody" not in each.definition:
             answer = undone(each, client, body=b'{"state": "failed"}')
-            assert (answer.status_code, answer.json()["detail"]) == (422, "expected no body"), str(each)
+            if answer.status_code != NOT_FOUND:
+                assert (answer.status_code, answer.json()["detail"]) == (422, "expected no body"), str(each)
 
 
 def test_every_operation_says_how_to_authenticate_if_it_needs_it(client: Client) -> None:
