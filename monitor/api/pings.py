@@ -179,6 +179,7 @@ def ping_series_signal(request: HttpRequest, series: str, signal: Signal, rid: R
 
 def _ping(request: HttpRequest, signal: str, rid: str) -> PingOut | HttpResponse:
     series: Series = subject_of(request)
+    output = _output(request)
     try:
         check_reported(series)
     except NotReported as error:
@@ -193,10 +194,8 @@ def _ping(request: HttpRequest, signal: str, rid: str) -> PingOut | HttpResponse
             duplicate=started.is_known,
         )
     try:
-        report = pings.end_report(series.name, signal, rid, _output(request))
+        report = pings.end_report(series.name, signal, rid, output)
         (receipt,) = store(SentReports([report], series.reporter.name, None))
-    except EnvelopeError as error:
-        raise refusal(error) from error
     except ReportsBusy as error:
         return error.answer()
     return _ended(series, receipt)
@@ -204,7 +203,10 @@ def _ping(request: HttpRequest, signal: str, rid: str) -> PingOut | HttpResponse
 
 def _output(request: HttpRequest) -> str:
     """Return the output in the body of *request*, which is text unless it says that it is JSON."""
-    body = read_body(request) if request.method == "POST" else b""
+    try:
+        body = read_body(request) if request.method == "POST" else b""
+    except EnvelopeError as error:
+        raise refusal(error) from error
     if request.content_type != JSON or not body:
         return body.decode(errors="replace")
     try:
