@@ -18,12 +18,15 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Callable, TypeVar
 
 from probes import CATEGORIES
 from reporters.fields import Fields, Unfit, parse_object, parse_time, shown
+from reporters.host_clock import MOST_CORRECTION_SECONDS as MOST_CORRECTION_SECONDS  # noqa: PLC0414  # exported
+from reporters.host_clock import Clock as Clock  # noqa: PLC0414  # exported
+from reporters.host_clock import parse_clock
 from reporters.truncate import Unwritable, fitted
 from reporters.usage import ResourceUsage
 
@@ -46,7 +49,6 @@ NAME_CHARACTERS = 200
 UNIT_CHARACTERS = 50
 STAGE_CHARACTERS = NAME_CHARACTERS - len("stage..seconds")  # the name of its metric is one, too
 MOST_CPU_SECONDS = 1e15  # more than any machine has; sums stay finite
-MOST_CORRECTION_SECONDS = 2.0**31  # a clock that was never set begins in 1970
 
 Item = TypeVar("Item")
 
@@ -134,27 +136,6 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Clock:
-    """The host's clock: its time when the report was made, and what is to be added to the start of the run.
-
-    *correction_seconds* is 0 if the clock was right, or the reporter does not know the server's time.
-    """
-
-    sent_at: datetime
-    synchronised: bool
-    correction_seconds: float = 0.0
-
-    def corrected(self, time: datetime) -> datetime:
-        """Return the server's time at *time* of the host. Raises MalformedReport if that is no time."""
-        try:
-            return time + timedelta(seconds=self.correction_seconds)
-        except OverflowError:
-            raise MalformedReport(
-                f"clock.correction_seconds: {self.correction_seconds:g} s after {rfc3339(time)} is no time"
-            ) from None
-
-
-@dataclass(frozen=True)
 class Report:
     run: uuid.UUID
     series: str
@@ -180,7 +161,10 @@ class Report:
     @property
     def began_at(self) -> datetime:
         """The start of the run by the server's clock; ``started_at`` is by the host's."""
-        return self.clock.corrected(self.started_at)
+        try:
+            return self.clock.corrected(self.started_at)
+        except OverflowError:
+            raise MalformedReport("clock.correction_seconds: the corrected started_at is no time") from None
 
 
 def totals(stages: Iterable[StageTiming]) -> dict[str, float]:
@@ -309,7 +293,7 @@ def _report(fields: Fields) -> Report:
         failure=_failure(fields),
         log=tuple(_log_line(line) for line in fields.each("log")),
         environment=_environment(fields.fields("environment")),
-        clock=_clock(fields.fields("clock")),
+        clock=parse_clock(fields.fields("clock")),
         bindings=_bindings(fields.fields("bindings")),
         usage=_usage(fields.fields("usage")),
         extra=fields.unread(),
@@ -406,18 +390,4 @@ def _usage_at_one(fields: Fields) -> ResourceUsage:
         bytes_sent=fields.integer("bytes_sent", minimum=0),
         bytes_received=fields.integer("bytes_received", minimum=0),
         cpu_seconds=fields.number("cpu_seconds", minimum=0, maximum=MOST_CPU_SECONDS),
-    )
-
-
-def _clock(fields: Fields) -> Clock:
-    return Clock(
-        sent_at=fields.time("sent_at"),
-        synchronised=fields.boolean("synchronised"),
-        correction_seconds=_correction(fields) if "correction_seconds" in fields else 0.0,
-    )
-
-
-def _correction(fields: Fields) -> float:
-    return fields.number(
-        "correction_seconds", minimum=-MOST_CORRECTION_SECONDS, maximum=MOST_CORRECTION_SECONDS
     )

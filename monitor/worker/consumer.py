@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from celery.worker import state
 from celery.worker.consumer import Consumer
 
 
-class ReconnectingConsumer(Consumer):  # type: ignore[misc]  # untyped
+class ReconnectingConsumer(Consumer):
     """Reconnects after every loss of the broker.
 
     When kombu closes a lost connection, it puts the messages of running tasks back into their queue, and at
@@ -16,8 +18,9 @@ class ReconnectingConsumer(Consumer):  # type: ignore[misc]  # untyped
     messages stay in the broker for the visibility timeout, after which the tasks find nothing to do.
     """
 
-    def on_connection_error_after_connected(self, exc: BaseException) -> None:
-        for channel in self.connection.transport.channels:
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        transport: Any = self.connection.transport if self.connection else None
+        for channel in transport.channels if transport else ():
             channel.do_restore = False
         for request in tuple(state.active_requests):
             request.acknowledged = True
