@@ -86,7 +86,7 @@ class Started:
     def _is_up(self, where: str) -> bool:
         if where in self.ports:
             return answers(self.ports[where])
-        started = "beat v" if "beat" in self.processes[where].args else "-------------- celery@"
+        started = "beat v" if "beat" in documented()[where] else "-------------- celery@"
         return started in self._log(where).read_text()
 
     def stop(self) -> None:
@@ -163,7 +163,7 @@ def test_processes_that_write_copies_at_once_leave_complete_ones(
     settings.VAR_DIR, settings.STATICFILES_DIRS = tmp_path / "var", [files]
     names = settings.STATICFILES_FINDERS
     settings.STATICFILES_FINDERS = [name for name in names if "AppDirectories" not in name]
-    finders.get_finder.cache_clear()
+    finders.get_finder.cache_clear()  # type: ignore[attr-defined]
     try:
         writers = write_at_once()
         assert [writer.exitcode for writer in writers] == [0] * WRITERS
@@ -171,7 +171,7 @@ def test_processes_that_write_copies_at_once_leave_complete_ones(
         expected = {static_files.hashed_name(file.name) for file in files.iterdir()}
         assert copies == {f"{name}{suffix}" for name in expected for suffix in ("", ".br", ".gz")}
     finally:
-        finders.get_finder.cache_clear()
+        finders.get_finder.cache_clear()  # type: ignore[attr-defined]
 
 
 def write_at_once() -> list[Any]:

@@ -38,7 +38,14 @@ class Broker:
 
     def start(self) -> None:
         options = ["--port", "0", "--unixsocket", str(self._socket), "--save", "", "--loglevel", "warning"]
-        argv = [str(valkey_program()), *options, "--enable-debug-command", "yes", "--dir", self._directory]
+        argv = [
+            str(valkey_program()),
+            *options,
+            "--enable-debug-command",
+            "yes",
+            "--dir",
+            str(self._directory),
+        ]
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
         assert eventually(self._answers)
 
@@ -158,11 +165,11 @@ def test_a_broker_that_refused_to_write_is_used_again(
     workers: Workers, refuse: list[str], accept: list[str]
 ) -> None:
     with workers.busy():
-        workers.broker.client.execute_command(*refuse)
+        workers.broker.client.execute_command(*refuse)  # type: ignore[no-untyped-call]
         try:
             assert eventually(lambda: workers.logs().count("SchedulingError") or "OOM" in workers.logs()), (
                 workers.logs()
             )
         finally:
-            workers.broker.client.execute_command(*accept)
+            workers.broker.client.execute_command(*accept)  # type: ignore[no-untyped-call]
     workers.check()
