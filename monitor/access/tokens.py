@@ -237,7 +237,8 @@ def _present_rights(token: ApiToken) -> tuple[list[str], Reporter | None]:
     user, scopes = token.user, set(token.scopes) & set(offered_scopes(token.user))
     if token.site is not None and not _manageable_sites(user).filter(pk=token.site.pk).exists():
         scopes -= {RUN, MANAGE}
-    if not Reporter.objects.reportable_by(user).filter(pk=token.reporter_id).exists():
+    reporter = token.reporter
+    if reporter is None or not Reporter.objects.reportable_by(user).filter(pk=reporter.pk).exists():
         scopes -= {REPORT}
     if not scopes:
         raise ExceedsRights(

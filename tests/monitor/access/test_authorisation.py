@@ -194,7 +194,7 @@ def test_metrics_are_for_tokens_that_read_too(world: World, share: int) -> None:
     wrong = []
     programs = [identity for identity in world.identities if identity.is_program]
     for identity, place in callers(programs, READING, share):
-        answer = rolled_back(identity, "get", "/metrics")
+        answer: Any = rolled_back(identity, "get", "/metrics")
         wrong += judged(READING, identity, place, answer, SHOWN)
         if identity in world.readers and f'"{HIDDEN}' in answer.content.decode():
             wrong.append(f"{identity} reads what is hidden")

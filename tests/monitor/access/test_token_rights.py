@@ -66,20 +66,23 @@ def test_a_token_sees_rotates_and_revokes_no_token_with_other_rights_than_its_ow
     """Every pair of tokens of different scopes, sites, reporters and users."""
     root, eve = User.objects.create_superuser("root"), User.objects.create_user("eve")
     ncsa, sdsc = (Site.objects.get(name=name) for name in ("ncsa", "sdsc"))
-    reporter = Reporter.objects.get(name="ncsa")
+    of_ncsa = Reporter.objects.get(name="ncsa")
     made: list[tuple[User, list[str], Reporter | None, Site | None]] = [
         (operator, [READ], None, None),
         (operator, [READ, MANAGE], None, None),
         (operator, [READ, RUN, MANAGE], None, None),
         (operator, [READ, MANAGE], None, ncsa),
         (operator, [READ, RUN, MANAGE], None, sdsc),
-        (operator, [READ, REPORT, MANAGE], reporter, None),
+        (operator, [READ, REPORT, MANAGE], of_ncsa, None),
         (operator, list(SCOPES), Reporter.objects.get(name="sdsc"), None),
         (eve, [READ], None, None),
         (eve, [READ, MANAGE], None, None),
         (root, [READ, RUN, MANAGE], None, None),
     ]
-    texts = [ApiToken.objects.issue(user, "x", *given[:2], site=given[2]) for user, *given in made]
+    texts = [
+        ApiToken.objects.issue(user, "x", scopes, reporter, site=site)
+        for user, scopes, reporter, site in made
+    ]
     rows = [ApiToken.objects.with_text(text) for text in texts]
     wrong = []
     for (by, text), token in itertools.product(zip(rows, texts, strict=True), rows):

@@ -188,14 +188,15 @@ def add_names(world: World, place: str) -> None:
     number = ABSENT_ID + len(world.series)
     nothing: Any = SimpleNamespace(pk=number)
     for numbered in (world.alerts, world.incidents, world.holds):
-        numbered[place] = nothing  # type: ignore[index]  # several kinds
-    for noun, named in (
+        numbered[place] = nothing
+    named_ones: Any = (
         ("ring", world.series),
         ("reported", world.reported),
         ("window", world.windows),
         ("agent", world.reporters),
-    ):
-        named[place] = SimpleNamespace(name=f"{place}-{noun}")  # type: ignore[index]  # several kinds
+    )
+    for noun, named in named_ones:
+        named[place] = SimpleNamespace(name=f"{place}-{noun}")
     world.runs[place] = SimpleNamespace(pk=uuid.UUID(int=number))  # type: ignore[assignment]
     world.forecasts[place] = number
     world.ping_keys[place] = nothing, place
@@ -246,15 +247,19 @@ def _tokens(world: World) -> None:
         text = ApiToken.objects.issue(operator, state, list(SCOPES), world.reporters[OWN])
         ApiToken.objects.filter(name=state).update(**{end: world.now - timedelta(days=1)})
         world.identities.append(Identity(f"{state} token", None, _with(text)))
-    for role, rotated_at in ((UserRole.OPERATOR, world.now), (None, world.now - timedelta(minutes=2))):
+    rotated: list[tuple[UserRole | None, datetime]] = [
+        (UserRole.OPERATOR, world.now),
+        (None, world.now - timedelta(minutes=2)),
+    ]
+    for valid_as, rotated_at in rotated:
         text = ApiToken.objects.issue(operator, "rotated", list(SCOPES), world.reporters[OWN])
         tokens.rotate(
             ApiToken.objects.with_text(text),
             rotated_at,
-            grace=timedelta(minutes=1) if role is None else GRACE,
+            grace=timedelta(minutes=1) if valid_as is None else GRACE,
         )
-        name = f"rotated token {'in' if role else 'after'} its grace time"
-        world.identities.append(Identity(name, role, _with(text), frozenset(SCOPES), user="operator"))
+        name = f"rotated token {'in' if valid_as else 'after'} its grace time"
+        world.identities.append(Identity(name, valid_as, _with(text), frozenset(SCOPES), user="operator"))
     text = ApiToken.objects.issue(User.objects.get(username="gone"), "gone", list(SCOPES))
     world.identities += [
         Identity("token of an inactive user", None, _with(text)),
