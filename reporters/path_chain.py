@@ -1,8 +1,9 @@
 """Refuse a path of this host that another user could replace: the rules of ``scratch_chain``, for any file.
 
-A user that can rename a directory on the way to a file can put an own file in its place. So the state, the site
-policy, keys, caches and temporary files are read, executed and written only where each directory and symbolic
-link from ``/`` on, and the file itself, belongs to root or to this user, and only they may write to it.
+A user that can rename a directory on the way to a file can put an own file in its place. So the state, the
+site policy, keys, caches and temporary files are read, executed and written only where each directory and
+symbolic link from ``/`` on, and the file itself, belongs to root or to this user, and only they may write to
+it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.alerts.concerned_sites import not_at_fault
-from monitor.alerts.rule_authors import out_of_sight, tells_everything
+from monitor.alerts.rule_authors import foreign_secret, out_of_sight, tells_everything
 from monitor.models import Alert, Incident, Notification
 from monitor.models.alert import Event
 
@@ -73,10 +73,10 @@ def decision_of(notification: Notification, now: datetime) -> Decision:
     """Return what to do with *notification* at *now*; its alert and incident are loaded.
 
     Attempts after the first one, messages about the monitor, and alerts without an incident are sent; but
-    nothing that the author of the rule may not see now.
+    nothing that the author of the rule may not see now, nor signed with a secret that is not the author's.
     """
     alert = notification.alert
-    if reason := out_of_sight(alert) if alert is not None else _needless(notification):
+    if reason := _not_permitted(notification):
         return Decision(Handling.WITHHOLD, reason)
     if alert is not None and notification.event == Event.REPEATED and _is_seen_to(alert):
         return Decision(Handling.WITHHOLD, "the alert is resolved or acknowledged")
@@ -92,11 +92,14 @@ def decision_of(notification: Notification, now: datetime) -> Decision:
     return decision
 
 
-def _needless(notification: Notification) -> str:
-    """Return why a message about the suspected monitor, which names many sites, is not sent."""
-    if tells_everything(notification.channel):
+def _not_permitted(notification: Notification) -> str:
+    """Return why the author of a rule does not get a message now: the monitor suspected names many sites."""
+    alert, channel = notification.alert, notification.channel
+    if alert is not None:
+        return out_of_sight(alert) or foreign_secret(alert.rule, channel)
+    if tells_everything(channel):
         return ""
-    return "no rule with this channel has an author who may see every site"
+    return "no rule with this channel has an author who may see every site, and use its secret"
 
 
 def _is_seen_to(alert: Alert) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet
 
 from monitor.access.suspension import lost_right, suspend
+from monitor.alerts.channels import foreign_secrets
 from monitor.models import Alert, AlertRule
 from monitor.models.alert import CHANGE_RULES, WATCHED
 from monitor.models.author import AuthorRights, rights_of
@@ -20,6 +22,8 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.contrib.auth.models import User
 
 
@@ -50,15 +54,25 @@ def out_of_sight(alert: Alert) -> str:
     return ""
 
 
-def tells_everything(channel: object) -> bool:
+def foreign_secret(rule: AlertRule, channel: Mapping[str, Any]) -> str:
+    """Return why the author of *rule* may not have messages to *channel* signed now; empty: it may."""
+    if not rule.author_name:
+        return ""
+    author = rule.author or AnonymousUser()
+    return next((f"{rule.author_name}: {why}"[:300] for _, why in foreign_secrets(channel, author)), "")
+
+
+def tells_everything(channel: Mapping[str, Any]) -> bool:
     """Return whether an enabled rule notifies *channel* whose author, if it has one, sees everything.
 
-    ``suspended`` may be some seconds old: the account of the author is asked.
+    Its secrets have to belong to the author, too. ``suspended`` may be some seconds old: the account of the
+    author is asked.
     """
     rules = AlertRule.objects.filter(enabled=True, notify__contains=[channel]).select_related("author")
     return any(
         channel in rule.notify
         and (not rule.author_name or (rule.author is not None and sees_all(rule.author)))
+        and not foreign_secret(rule, channel)
         for rule in rules
     )
 

@@ -14,6 +14,7 @@ from django.core.cache import cache
 
 from monitor.alerts.channels.base import Message
 from monitor.alerts.deliver import send
+from monitor.alerts.rule_authors import foreign_secret
 from monitor.celery import BROKER_REFUSES, app
 from monitor.models import AlertRule, WebhookReceiver
 
@@ -46,12 +47,17 @@ def request(rule: AlertRule, position: int, publish: Callable[[str], None] | Non
 
 
 def deliver(key: str, now: datetime) -> None:
-    """Send the message that was asked for under *key*, and keep the answer of the channel."""
+    """Send the message that was asked for under *key*, and keep the answer of the channel.
+
+    It is signed only with a secret of the rule's author, as a message about an alert.
+    """
     asked = cache.get(_name(key))
     if asked is None or asked["state"] != PENDING:
         return
-    error = send(asked["channel"], _message(key, asked["rule"], now))
-    if error is None:  # a receiver that was gone is back
+    rule = AlertRule.objects.select_related("author").filter(name=asked["rule"]).first()
+    foreign = "the rule was deleted meanwhile" if rule is None else foreign_secret(rule, asked["channel"])
+    error = foreign or send(asked["channel"], _message(key, asked["rule"], now))
+    if not error:  # a receiver that was gone is back
         WebhookReceiver.objects.welcome([asked["channel"].get("url", "")])
     answer = {**asked, "state": FAILED if error else DELIVERED, "error": str(error or "")}
     cache.set(_name(key), answer, KEPT_SECONDS)

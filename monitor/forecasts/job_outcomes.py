@@ -176,7 +176,7 @@ def _outcome(
         raise UnknownForecast(f"there is no forecast {key}{seen}")
     _check(forecast, job, now)
     return Outcome(
-        consumer_id=consumer.pk,
+        consumer_id=consumer.pk,  # type: ignore[misc]  # of a stored user
         job=job.job,
         forecast=forecast,
         metric=forecast.metric,

@@ -54,7 +54,10 @@ CREATE TRIGGER recheck_resource AFTER UPDATE OF site_id ON monitor_resource FOR 
 
 
 class Migration(migrations.Migration):
-    dependencies = [("monitor", "0003_token_families"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
+    dependencies = [
+        ("monitor", "0003_token_families"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
 
     operations = [
         *(

@@ -38,7 +38,7 @@ def check_first(operation: Operation) -> None:
         return parse(request, path, response)
 
     if permission is not None or subject is not None:
-        operation._get_values = checked  # type: ignore[method-assign]  # noqa: SLF001
+        operation._get_values = checked  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
 
 def subject_of(request: HttpRequest) -> Any:

@@ -249,7 +249,7 @@ def _webhook(world: World, author: User) -> WebhookDelivery:
     hook = Webhook.objects.create(
         name="hook", url="https://x.example.org/", events=["run.ended"], created_at=world.now, **by(author)
     )
-    return ping(hook, 1, world.now)
+    return ping(hook, world.now)
 
 
 def _is_due(world: World, delivery: WebhookDelivery) -> bool:

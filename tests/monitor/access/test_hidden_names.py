@@ -45,7 +45,7 @@ from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor import reporter_rows
 from tests.monitor.access.decisions import OPERATIONS, PAGES
-from tests.monitor.access.test_authorisation import (
+from tests.monitor.access.requests_sent import (
     API,
     BODIES,
     QUERIES,

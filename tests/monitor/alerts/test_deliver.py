@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client, override_settings
 from kombu.exceptions import OperationalError
@@ -243,7 +244,7 @@ def test_a_channel_that_asks_for_an_hour_gets_nothing_for_an_hour(
 
 
 def test_a_channel_whose_receiver_is_gone_is_disabled_until_the_rule_is_saved(
-    alert: Alert, server: Hook, noon: datetime, admin_client: Client
+    alert: Alert, server: Hook, noon: datetime, admin_client: Client, admin_user: User
 ) -> None:
     AlertRule.objects.update(notify=[server.channel])
     server.mode, server.answer = REFUSES, (410, {})
@@ -263,7 +264,8 @@ def test_a_channel_whose_receiver_is_gone_is_disabled_until_the_rule_is_saved(
     assert answer in shown["answer"]
     definition = entries.find("alerts", "three")
     assert isinstance(definition, AlertDefinition)
-    entries.save("alerts", entries.as_entry("alerts", definition), replace(definition, title="t"), who="ada")
+    renamed = replace(definition, title="t")
+    entries.save("alerts", entries.as_entry("alerts", definition), renamed, author=admin_user)
     server.mode = ACCEPTS
     to(alert, server.channel, Event.REPEATED)
     assert deliver_due(noon + SECOND) == 1

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import HttpResponseBase
 from jsonschema import Draft202012Validator
 
-from tests.monitor.access.test_authorisation import API
+from tests.monitor.access.requests_sent import API
 from tests.monitor.api.openapi_document import openapi_document
 from tests.monitor.cross.visits import Visit
 

@@ -36,7 +36,7 @@ from monitor.models import (
 )
 from monitor.models.series import REPORTED_PROBE
 from tests.monitor.access.decisions import OPERATIONS, PAGES
-from tests.monitor.access.test_authorisation import API, QUERIES, filled
+from tests.monitor.access.requests_sent import API, QUERIES, filled
 from tests.monitor.access.world import OWN
 from tests.monitor.cross.crowded import CrowdedDepot
 

@@ -93,10 +93,11 @@ class _Bytes(io.BytesIO):
 
 def parsed(data: bytes, *methods: str) -> list[Answer]:
     """Return the answers in *data*; *methods* are those of the requests (GET), for answers without a body."""
-    received, answers = _Bytes(data), []
+    received, answers = _Bytes(data), list[Answer]()
     while received.tell() < len(data):
         number = len(answers)
-        response = HTTPResponse(received, method=methods[number] if number < len(methods) else "GET")
+        stream: Any = received  # HTTPResponse asks a socket for its file only
+        response = HTTPResponse(stream, method=methods[number] if number < len(methods) else "GET")
         try:
             response.begin()
         except BadStatusLine:
