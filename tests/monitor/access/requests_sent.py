@@ -20,8 +20,13 @@ NOBODY = Identity("nobody", None, Client())
 def request_of(world: World, operation: str, place: str, identity: Identity) -> tuple[str, str, str]:
     """Return method, URL and body of *operation* on what is at *place*."""
     method, _, path = operation.partition(" ")
-    url = API + filled(world, path, place, identity) + QUERIES.get(operation, "").replace("PLACE", place)
+    url = API + filled(world, path, place, identity) + query_of(operation, place)
     return method, url, json.dumps(BODIES[operation](world, place)) if operation in BODIES else ""
+
+
+def query_of(operation: str, place: str) -> str:
+    """Return the query that *operation* needs, about what is at *place*; empty if it needs none."""
+    return QUERIES.get(operation, "").replace("PLACE", place)
 
 
 def page_path(world: World, route: str, place: str, identity: Identity) -> str:

@@ -45,7 +45,7 @@ from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor import reporter_rows
 from tests.monitor.access.decisions import OPERATIONS, PAGES
-from tests.monitor.access.requests_sent import API, BODIES, QUERIES, filled
+from tests.monitor.access.requests_sent import API, BODIES, filled, query_of
 from tests.monitor.access.test_authorisation import operations, rolled_back, routes
 from tests.monitor.access.world import OWN, Identity, World, build
 from tests.monitor.pages import builders
@@ -189,7 +189,7 @@ def test_no_list_of_the_api_names_what_its_reader_may_not_see(world: World, role
     for operation in sorted(set(operations()) & set(OPERATIONS)):
         method, path = operation.split(" ")
         if method == "GET":
-            url = API + filled(world, path, OWN, reader) + QUERIES.get(operation, "").replace("PLACE", OWN)
+            url = API + filled(world, path, OWN, reader) + query_of(operation, OWN)
             if found := _named_in(rolled_back(reader, "get", url)):
                 named[url] = found
     assert named == {}

@@ -36,7 +36,7 @@ from monitor.models import (
 )
 from monitor.models.series import REPORTED_PROBE
 from tests.monitor.access.decisions import OPERATIONS, PAGES
-from tests.monitor.access.requests_sent import API, QUERIES, filled
+from tests.monitor.access.requests_sent import API, filled, query_of
 from tests.monitor.access.world import OWN
 from tests.monitor.cross.crowded import CrowdedDepot
 
@@ -151,15 +151,15 @@ def _visits(
     )
     base = API if route.startswith("GET ") else ""
     if "{" not in path:
-        for query in (QUERIES.get(route, ""), *(f"?{each}" for each in CHOSEN.get(route, list)())):
+        for query in (query_of(route, OWN), *(f"?{each}" for each in CHOSEN.get(route, list)())):
             yield Visit(route, base + path + query, True)
         return
     usual = filled(depot.world, path, OWN, depot.administrator)
     begin = max((each for each in rows if route.startswith(each)), key=len, default="")
     if not begin:
-        yield Visit(route, base + usual + QUERIES.get(route, ""), False)
+        yield Visit(route, base + usual + query_of(route, OWN), False)
     for values in rows.get(begin, ()):
-        yield Visit(route, base + _named(path, values, usual) + QUERIES.get(route, ""), False)
+        yield Visit(route, base + _named(path, values, usual) + query_of(route, OWN), False)
 
 
 def _named(path: str, values: Mapping[str, Any], usual: str) -> str:
