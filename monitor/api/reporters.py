@@ -23,7 +23,7 @@ from monitor.api.http.schemas import Body, Name, NameFilter
 from monitor.fleet import enrolment
 from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
 from monitor.fleet.create import create_reporter as create
-from monitor.models import Reporter, Site
+from monitor.models import Reporter
 from monitor.models.natural_order import sort_name
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE
@@ -234,9 +234,8 @@ def _find_manageable(request: HttpRequest, reporter: str) -> Reporter:
     summary="Create a reporter for a site",
 )
 def create_reporter(request: HttpRequest, order: ReporterIn) -> HttpResponse:
-    manageable = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
     try:
-        reporter = create(order.name, order.site, order.capacity, manageable)
+        reporter = create(order.name, order.site, order.capacity, request.user)
     except InvalidReporter as error:
         code = "name_taken" if error.is_taken else "invalid"
         raise Refused(409 if error.is_taken else 422, code, str(error)) from error

@@ -148,12 +148,12 @@ def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
     "/tokens/{token}",
     response=TokenOut,
     operation_id="show_token",
-    openapi_extra=declare(errors={404: ["unknown_token"]}),
+    openapi_extra=declare(errors={404: ["unknown_token"]}, subject=_find),
     summary="Show an API token",
 )
 def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    return show_item(query, _fields(_find(request, token), timezone.now()), TokenOut)
+    return show_item(query, _fields(subject_of(request), timezone.now()), TokenOut)
 
 
 @router.post(

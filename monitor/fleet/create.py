@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 
 from monitor.models import Reporter, Site
-from monitor.models.reporter import HOME
+from monitor.models.reporter import HOME, MANAGE_REPORTERS
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MAX_CAPACITY = 1_000
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
@@ -30,16 +30,17 @@ class ForeignSite(Exception):
     """The caller may not create reporters at the site."""
 
 
-def create_reporter(name: str, site: str, capacity: int, sites: QuerySet[Site] | None = None) -> Reporter:
+def create_reporter(
+    name: str, site: str, capacity: int, user: AbstractBaseUser | AnonymousUser | None = None
+) -> Reporter:
     """Create the reporter *name* at *site*, which runs at most *capacity* runs at the same time.
 
-    *sites* are those at which the caller may create one; None: all.
-
-    It can enrol with a code of ``enrolment.create_code``.
+    *user* asks for it; None: trusted code. It can enrol with a code of ``enrolment.create_code``.
 
     Raises:
-        InvalidReporter: the name is taken or reserved, or a value is invalid.
-        ForeignSite: the site is not among *sites*.
+        InvalidReporter: the name is taken or reserved, or a value is invalid. A site that *user* may not see
+            is none.
+        ForeignSite: *user* may not create reporters at the site.
     """
     if not _NAME.fullmatch(name):
         raise InvalidReporter(f"name: expected 1 to 50 letters, digits, - and _, got {name[:60]!r}")
@@ -47,12 +48,14 @@ def create_reporter(name: str, site: str, capacity: int, sites: QuerySet[Site] |
         raise InvalidReporter(f"name: {name!r} is reserved; choose another")
     if not 1 <= capacity <= MAX_CAPACITY:
         raise InvalidReporter(f"capacity: expected 1 to {MAX_CAPACITY} concurrent runs, got {capacity}")
-    place = Site.objects.filter(name=site).first() if "\x00" not in site else None
+    visible = Site.objects.all() if user is None else Site.objects.visible_to(user)
+    place = visible.filter(name=site).first() if "\x00" not in site else None
     if place is None:
         raise InvalidReporter(
             f"site: there is no site {site[:60]!r}; define it in the grid file or in /admin/"
         )
-    if sites is not None and not sites.filter(pk=place.pk).exists():
+    manageable = visible if user is None else Site.objects.manageable_by(user, MANAGE_REPORTERS)
+    if not manageable.filter(pk=place.pk).exists():
         raise ForeignSite(f"site: you may not create reporters at {site}, which is none of your sites")
     try:
         with transaction.atomic():

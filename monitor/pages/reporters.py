@@ -61,8 +61,7 @@ def _create(request: HttpRequest) -> HttpResponse:
     capacity = posted.get("capacity", "")
     try:
         number = int(capacity) if capacity.isascii() and capacity.isdecimal() and len(capacity) < 10 else 0
-        sites = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
-        reporter = create_reporter(posted.get("name", ""), posted.get("site", ""), number, sites)
+        reporter = create_reporter(posted.get("name", ""), posted.get("site", ""), number, request.user)
     except ForeignSite as error:
         raise PermissionDenied(str(error)) from error
     except InvalidReporter as error:

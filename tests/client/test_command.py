@@ -110,7 +110,7 @@ def test_an_outcome_is_told_with_times_of_a_batch_system(grid: Shell, tmp_path: 
     assert (status, out) == (0, "slurm-81 passed (told before)\n")
     assert grid.run("tell", forecast, "slurm-81", "failed", *times)[0] == 5
     status, out, _ = grid.run("tell", "999999", "x", "failed", *times, "--spool", str(tmp_path / "spool"))
-    assert (status, "404 unknown_forecast" in out) == (5, True)
+    assert (status, "unknown_forecast: there is no forecast 999999" in out) == (5, True)
 
 
 def test_sites_and_runs_are_listed(grid: Shell) -> None:

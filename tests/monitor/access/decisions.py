@@ -180,6 +180,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "GET /scoreboard/{part}.csv": ACCOUNT,
     "GET /series": ACCOUNT,
     "GET /series/{series}": ACCOUNT,
+    "GET /series/{series}/deletion": ABSENT,
     "GET /series/{series}/export": READING,
     "GET /series/{series}/latest": READING,
     "GET /series/{series}/metrics": READING,

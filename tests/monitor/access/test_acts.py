@@ -432,6 +432,7 @@ RECORDS = {
     *("AuditEvent.user", "IncidentEvent.user", "SignatureChange.user", "MaintenanceChange.who"),
     *("Hold.ended_by", "Incident.resolved_by", "PingKey.revoked_by", "ReporterKey.revoked_by"),
     *("Incident.assigned_to", "Webhook.created_by", "Outcome.consumer"),
+    "SeriesDeletion.requested_by",  # decided with the request; the worker only carries it out
     "SiteAdministrator.user",  # a right, no act
 }
 _NAMES_A_USER = re.compile(

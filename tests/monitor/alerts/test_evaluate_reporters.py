@@ -60,7 +60,9 @@ def open_rules() -> list[str]:
 def test_a_grid_without_remote_reporters_has_no_default_rules(
     circle: Series, noon: datetime, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(5):  # the lock, the reporters, open alerts; a savepoint
+    with django_assert_num_queries(
+        6
+    ):  # the lock, rules of operators, the reporters, open alerts; a savepoint
         evaluate_reporters(noon)
     assert not AlertRule.objects.exists()
 
@@ -228,7 +230,7 @@ def test_the_number_of_queries_depends_on_neither_reporters_nor_rules(
         for i in range(20):
             reporter_rows.status(reporter_rows.enrolled(f"r{count}-{i}", noon), noon)
             rule(f"lag-{count}-{i}", "lag_seconds", 600)
-        with django_assert_num_queries(10):
+        with django_assert_num_queries(11):
             evaluate_reporters(noon)
 
 

@@ -72,7 +72,7 @@ def build(draw: random.Random) -> CrowdedDepot:
     depot.identities = [
         each for each in depot.world.identities if not each.is_program or each.role is not None
     ]
-    depot.identities += [_user("nobody", []), *_readers_of_suites()]
+    depot.identities += _readers_of_suites()
     return depot
 
 
