@@ -95,10 +95,11 @@ _OUTPUT: dict[str, Any] = {
 _ERRORS = {404: ["not_found"], 409: ["not_reported", "conflict"], 503: ["busy"], 507: ["depot_full"]}
 
 
-def _series_of_key(_request: HttpRequest, key: str, **_: object) -> Series:
+def _series_of_key(request: HttpRequest, key: str, **_: object) -> Series:
     ping_key = PingKey.objects.find(key, timezone.now())
     if ping_key is None:
         raise Refused(404, "not_found", "there is no such ping key: it is wrong, or it was revoked")
+    request.ping_key = ping_key.pk  # type: ignore[attr-defined]  # for ``processor_budget``
     return ping_key.series
 
 

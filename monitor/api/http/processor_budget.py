@@ -1,9 +1,10 @@
 """The processor time that one caller may use within ten seconds: on pages and the API, of all web processes.
 
 A limit of requests alone lets one caller take all processors with dear requests. The callers are users, by a
-token or by a session, and addresses of clients that did not authenticate. Each has a budget for all requests,
-and half of it for each route: a script that repeats one dear request does not lock its user out of the pages.
-A user is also charged the time of the user's statements in the database. Agents are not limited here.
+token or by a session, keys of pings, reporters, and addresses of clients that did not authenticate. Each has a
+budget for all requests, and half of it for each route: a script that repeats one dear request does not lock its
+user out of the pages. A user is also charged the time of the user's statements in the database. The cron jobs
+and the agents of a site behind one address do not share a budget.
 
 The first request after the budget is used up is refused, not the one that uses it up. The web server sends a
 refusal a second later, so that a client that ignores ``Retry-After`` costs one request a second.
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 HOLD_SECONDS = 1.0  # how long the web server keeps a refusal back
 _MICROSECONDS = 1_000_000
 _MOST_CREDENTIALS = 10_000
-_ADDRESS, _ROUTE = "address:", "|"
+_ADDRESS, _PING_KEY, _ROUTE = "address:", "ping key:", "|"
+_PINGS = "/api/v1/ping/"
+_WITHOUT_LOGIN = (_ADDRESS, _PING_KEY)
 
 
 @cache
@@ -47,11 +50,12 @@ def processor_budget() -> RateLimit:
 
 
 def _limit(caller: str) -> int:
-    is_address, is_route = caller.startswith(_ADDRESS), _ROUTE in caller
     seconds = (
-        settings.GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS if is_address else settings.GRIDCAST_PROCESSOR_SECONDS
+        settings.GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS
+        if caller.startswith(_WITHOUT_LOGIN)
+        else settings.GRIDCAST_PROCESSOR_SECONDS
     )
-    return int(seconds * _MICROSECONDS) // (2 if is_route else 1)
+    return int(seconds * _MICROSECONDS) // (2 if _ROUTE in caller else 1)
 
 
 class Meter:
@@ -121,8 +125,10 @@ class ProcessorBudgetMiddleware:
 
 
 def _credential(request: HttpRequest) -> bytes:
-    """Return a digest of the token or session that *request* shows; empty if it shows none."""
-    shown = request.META.get("HTTP_AUTHORIZATION") or request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+    """Return a digest of the ping key, token or session that *request* shows; empty if it shows none."""
+    _, is_ping, rest = request.path_info.partition(_PINGS)
+    shown = rest.partition("/")[0] if is_ping else request.META.get("HTTP_AUTHORIZATION")
+    shown = shown or request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
     return hashlib.blake2b(shown.encode(errors="replace"), digest_size=16).digest() if shown else b""
 
 
@@ -133,6 +139,8 @@ def _user(request: HttpRequest) -> str:
         return f"user:{auth.user}"
     if isinstance(auth, ReporterKey):
         return f"reporter:{auth.reporter_id}"
+    if ping_key := getattr(request, "ping_key", None):
+        return f"{_PING_KEY}{ping_key}"
     user = auth.user if isinstance(auth, ApiToken) else auth or getattr(request, "_cached_user", None)
     return f"user:{user.pk}" if isinstance(user, User) and user.is_authenticated else ""
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from monitor.api.http.processor_budget import processor_budget
-from monitor.models import ApiToken, Series
+from monitor.models import ApiToken, PingKey, Series
 from monitor.models.token import READ
+from tests.monitor.outside import reported_series
 
 SECONDS = 0.04  # of processor time: some requests of any kind
 MOST_REQUESTS = 500
@@ -96,6 +98,19 @@ def test_a_stranger_is_refused_by_address(budget: None, db: None) -> None:
     refusal(stranger, "/login/")
     assert refusal(stranger, "/nothing/").status_code == 429  # no route: all that is left
     assert Client(REMOTE_ADDR="192.0.2.7").get("/login/").status_code == 200
+
+
+def test_the_cron_jobs_behind_one_address_have_budgets_of_their_own(budget: None, db: None) -> None:
+    series, now = reported_series(), timezone.now()
+    first, second = (
+        f"/api/v1/ping/{PingKey.objects.issue(series, name=name, who='ada', now=now)[1]}/start"
+        for name in ("first", "second")
+    )
+    refused = refusal(Client(), first)
+    assert refused.json()["code"] == "too_many_requests"
+    assert Client().get(second).status_code == 200
+    assert Client().get("/login/").status_code == 200
+    assert refusal(Client(), "/api/v1/ping/gcping_wrong").status_code == 429
 
 
 def test_a_streamed_answer_is_charged_for_what_it_sends(budget: None, circle: Series) -> None:
