@@ -119,12 +119,11 @@ def _leaders(runs: Sequence[Run]) -> dict[uuid.UUID, LeaderRun]:
 def _leader(follower: Series, slot: datetime, leader_runs: Mapping[tuple[int, datetime], Run]) -> LeaderRun:
     delay = timedelta(seconds=follower.delay_seconds)
     run = leader_runs.get((follower.leader_id, slot)) if follower.leader_id else None
-    name = str(follower.leader)
     if run is None:
-        return LeaderRun(name, delay, ran=False, state="its schedule no longer has this slot")
+        return LeaderRun(delay, ran=False, state="its schedule no longer has this slot")
     if run.is_pending:
-        return LeaderRun(name, delay, ran=None, state=run.state)
-    return LeaderRun(name, delay, ran=run.ended_at is not None, state=run.state, ended_at=run.ended_at)
+        return LeaderRun(delay, ran=None, state=run.state)
+    return LeaderRun(delay, ran=run.ended_at is not None, state=run.state, ended_at=run.ended_at)
 
 
 def load_demands(series: Iterable[int]) -> dict[int, Demand]:

@@ -30,7 +30,6 @@ class LeaderRun:
     as missed; *state* says how.
     """
 
-    series: str
     delay: timedelta
     ran: bool | None
     state: str

@@ -108,9 +108,9 @@ def _leader(run: SiteRun, state: SiteState) -> SiteVerdict | None:
     end = state.leaders.get((leader, run.slot))
     if end is None:
         is_too_late = state.now > run.due_at + LEADER_WAIT
-        return SiteVerdict(reason=f"leader: {leader} has not ended for a day") if is_too_late else WAIT
+        return SiteVerdict(reason="leader: the leader has not ended for a day") if is_too_late else WAIT
     if not end.has_run:
-        return SiteVerdict(reason=f"leader: {leader} did not run")
+        return SiteVerdict(reason="leader: the leader did not run")
     starts_at = end.ended_at + timedelta(seconds=run.series.delay_seconds)
     return None if state.now >= starts_at else WAIT
 
@@ -132,7 +132,8 @@ def _exclusive(run: SiteRun, state: SiteState) -> SiteVerdict | None:
     wait_seconds = run.series.exclusive_wait_seconds
     if run.is_requested or state.now < run.due_at + timedelta(seconds=wait_seconds):
         return WAIT
-    return SiteVerdict(reason=f"busy: {rival.series.name} used the same sites for {wait_seconds:.0f} s")
+    sites = ", ".join(sorted(state.assignment.sites(run.series) & state.assignment.sites(rival.series)))
+    return SiteVerdict(reason=f"busy: another series used {sites} for {wait_seconds:.0f} s")
 
 
 def _conflict(first: AssignedSeries, second: AssignedSeries, assignment: SiteAssignment) -> bool:

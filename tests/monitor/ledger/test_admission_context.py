@@ -57,16 +57,15 @@ def another(original: Series, name: str, **changes: object) -> Series:
     return series
 
 
-def test_exclusive_series_run_one_after_the_other_and_name_the_one_they_wait_for(
+def test_exclusive_series_run_one_after_the_other_and_name_the_sites_they_wait_for(
     circle: Series, noon: datetime
 ) -> None:
     Series.objects.update(exclusive="link")
     another(circle, "second", exclusive="link")
     expand(noon)
     (first,) = claim_due(noon + MINUTE)
-    rival = Run.objects.get(pk=first.run_id).series
     waiting = Run.objects.get(slot=noon + MINUTE, state=State.EXPECTED)
-    assert waiting.reason == f"queued: exclusive: {rival} is using the same sites"
+    assert waiting.reason == "queued: exclusive: another series is using site-of-here, site-of-there"
     reap(noon + 5 * MINUTE)  # its grace time is over, its exclusive wait is not
     transitions.move(Run.objects.all(), [first.run_id], State.PASSED, cause="it ran")
     assert waiting.pk in {claim.run_id for claim in claim_due(noon + 5 * MINUTE)}
@@ -84,7 +83,7 @@ def test_a_slot_that_waited_too_long_for_an_exclusive_series_is_skipped_as_busy(
     skipped = Run.objects.get(state=State.SKIPPED)
     assert (skipped.series.name, skipped.reason) == (
         "second",
-        "busy: circle used the same sites for 60 s",
+        "busy: another series used site-of-here, site-of-there for 60 s",
     )
 
 

@@ -94,7 +94,7 @@ def test_a_follower_of_a_missed_run_is_skipped(hourly: Series, noon: datetime) -
     )
     assert claim_due(noon + HOUR) == []
     skipped = follower.runs.get(slot=noon + HOUR)
-    assert (skipped.state, skipped.reason) == (State.SKIPPED, "leader: circle did not run: missed")
+    assert (skipped.state, skipped.reason) == (State.SKIPPED, "leader: the leader did not run: missed")
 
 
 def test_followers_are_expanded_again_when_the_schedule_of_their_leader_changes(

@@ -1,7 +1,8 @@
 """Keep exclusive series from running at the same time: they would disturb each other's measurements.
 
 ``Demand.exclusive`` is ``site`` if the run must not share a site with another exclusive run, and ``link`` if
-two runs may share one site, but not two sites.
+two runs may share one site, but not two sites. The reasons name these sites, and not the other series: readers of
+the run may not see it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ def judge(run: DueRun, context: AdmissionContext) -> Verdict:
     rival = next(rivals, None)
     if rival is None:
         return None
+    sites = ", ".join(sorted(run.demand.sites & rival.sites))
     until = run.due_at + run.demand.exclusive_wait
     if context.now < until or run.is_requested:
-        return Wait(f"queued: exclusive: {rival.series} is using the same sites", until)
+        return Wait(f"queued: exclusive: another series is using {sites}", until)
     waited_seconds = run.demand.exclusive_wait.total_seconds()
-    return Skip(f"busy: {rival.series} used the same sites for {waited_seconds:.0f} s")
+    return Skip(f"busy: another series used {sites} for {waited_seconds:.0f} s")
 
 
 def _conflict(first: Demand, second: Demand) -> bool:

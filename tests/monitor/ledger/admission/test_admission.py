@@ -112,10 +112,10 @@ def test_exclusive_series_share_no_site_or_no_link(
 @pytest.mark.parametrize(
     ("minutes", "is_requested", "verdict"),
     [
-        (0, False, Wait("queued: exclusive: rival is using the same sites", NOON + 15 * MINUTE)),
-        (14, False, Wait("queued: exclusive: rival is using the same sites", NOON + 15 * MINUTE)),
-        (15, False, Skip("busy: rival used the same sites for 900 s")),
-        (15, True, Wait("queued: exclusive: rival is using the same sites", NOON + 15 * MINUTE)),
+        (0, False, Wait("queued: exclusive: another series is using a", NOON + 15 * MINUTE)),
+        (14, False, Wait("queued: exclusive: another series is using a", NOON + 15 * MINUTE)),
+        (15, False, Skip("busy: another series used a for 900 s")),
+        (15, True, Wait("queued: exclusive: another series is using a", NOON + 15 * MINUTE)),
     ],
 )
 def test_only_requested_runs_wait_longer_than_exclusive_wait(
@@ -150,18 +150,18 @@ def test_slots_are_skipped_during_a_maintenance_window_of_their_sites(
 @pytest.mark.parametrize(
     ("ran", "ended_minutes_ago", "delay_minutes", "verdict"),
     [
-        (None, None, 0, Wait("queued: leader: gather has not ended", NOON + timedelta(days=1))),
+        (None, None, 0, Wait("queued: leader: the leader has not ended", NOON + timedelta(days=1))),
         (True, 0, 0, None),
-        (True, 29, 30, Wait("queued: leader: starts at 12:01:00 UTC, after gather", NOON + MINUTE)),
+        (True, 29, 30, Wait("queued: leader: starts at 12:01:00 UTC, after the leader", NOON + MINUTE)),
         (True, 30, 30, None),
-        (False, None, 0, Skip("leader: gather did not run: passed")),
+        (False, None, 0, Skip("leader: the leader did not run: passed")),
     ],
 )
 def test_a_follower_starts_after_the_end_of_its_leader(
     ran: bool | None, ended_minutes_ago: int | None, delay_minutes: int, verdict: Verdict
 ) -> None:
     ended_at = None if ended_minutes_ago is None else NOON - ended_minutes_ago * MINUTE
-    leader_run = LeaderRun("gather", delay_minutes * MINUTE, ran, "passed", ended_at)
+    leader_run = LeaderRun(delay_minutes * MINUTE, ran, "passed", ended_at)
     follower = DueRun(uuid.uuid4(), demand("preco", "sdsc"), NOON, leader=leader_run)
     assert leader.judge(follower, context()) == verdict
 

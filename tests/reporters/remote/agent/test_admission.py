@@ -88,7 +88,7 @@ def test_a_refusal_of_the_policy_skips_also_what_was_requested() -> None:
     [
         (timedelta(seconds=60), True, START),
         (timedelta(seconds=59), True, WAIT),
-        (timedelta(seconds=60), False, skip("leader: a did not run")),
+        (timedelta(seconds=60), False, skip("leader: the leader did not run")),
     ],
 )
 def test_a_follower_starts_a_delay_after_the_end_of_its_leader(
@@ -103,7 +103,7 @@ def test_a_follower_waits_for_its_leader_for_a_day() -> None:
     another_slot = {("a", NOON - IN_A_MINUTE): LeaderEnd(NOON - IN_AN_HOUR, has_run=True)}
     assert verdict(run("follower"), ends=another_slot) == WAIT
     too_late = verdict(run("follower", late=timedelta(days=2)))
-    assert too_late == skip("leader: a has not ended for a day")
+    assert too_late == skip("leader: the leader has not ended for a day")
     assert verdict(run("follower", requested=True)) == START
 
 
@@ -125,7 +125,7 @@ def test_exclusive_series_do_not_share_sites_or_links(name: str, rival: str, is_
 
 def test_a_wait_for_exclusive_series_has_an_end() -> None:
     late = run("site-1", late=timedelta(seconds=900))
-    assert verdict(late, "site-2") == skip("busy: site-2 used the same sites for 900 s")
+    assert verdict(late, "site-2") == skip("busy: another series used ncsa for 900 s")
     assert verdict(replace(late, expires_at=NOON + IN_AN_HOUR), "site-2") == WAIT
 
 
