@@ -152,10 +152,7 @@ def _settled(incident: Incident) -> str:
     """
     if incident.resolved_at is not None and incident.resolved_by:
         return f"{incident.resolved_by} has resolved the incident"
-    who = incident.acknowledged_by
-    if incident.acknowledged_at is None or not incident.is_manageable_by(who):
-        return ""
-    return f"{who} has acknowledged the incident"
+    return f"{incident.acknowledged_by} has acknowledged the incident" if incident.is_acknowledged() else ""
 
 
 def _has_silence(incident: Incident) -> bool:

@@ -163,8 +163,7 @@ def _join(alert: Alert, incident: Incident, now: datetime) -> None:
         return
     alert.incident = incident
     alert.save(update_fields=["incident"])
-    is_acknowledged = incident.acknowledged_at is not None and alert.acknowledged_at is None
-    if is_acknowledged and incident.is_manageable_by(incident.acknowledged_by):
+    if alert.acknowledged_at is None and incident.is_acknowledged():
         alert.acknowledged_at, alert.acknowledged_by = now, incident.acknowledged_by
         alert.save(update_fields=["acknowledged_at", "acknowledged_by"])
     IncidentEvent.objects.create(

@@ -226,7 +226,9 @@ _ACT: dict[str, Any] = {
     summary="Acknowledge an open incident",
 )
 def acknowledge_incident(request: HttpRequest, incident: RowId) -> Incident:
-    """The first acknowledgement stays. Alerts that join the incident later are not announced."""
+    """The first acknowledgement stays, while its user may change the incident.
+
+    Alerts that join the incident later are not announced."""
     return _acted(request, incident, incident_actions.acknowledge)
 
 

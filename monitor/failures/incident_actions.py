@@ -23,7 +23,7 @@ class IncidentIsResolved(ValueError):
 
 @transaction.atomic
 def acknowledge(key: int, user: str, now: datetime) -> Incident:
-    """Note that *user* works on the incident and its alerts; the first acknowledgement stays.
+    """Note that *user* works on the incident and its alerts; the first acknowledgement that counts stays.
 
     Alerts that join the incident later are not announced, while *user* may still change the incident.
 
@@ -31,7 +31,7 @@ def acknowledge(key: int, user: str, now: datetime) -> Incident:
         IncidentIsResolved: it needs none any more.
     """
     incident = _open(key)
-    if incident.acknowledged_at is None:
+    if not incident.is_acknowledged():
         incident.acknowledged_at, incident.acknowledged_by = now, user
         incident.save()
         Alert.objects.filter(incident=incident).acknowledge(user, now)

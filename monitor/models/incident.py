@@ -62,8 +62,14 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         return self.filter(resolved_at=None)
 
     def silenced(self, now: datetime) -> IncidentQuerySet:
-        """Return the incidents of which no alert is announced at *now*."""
-        return self.filter(resolved_at=None, silenced_until__gt=now)
+        """Return the incidents of which no alert is announced at *now*, as ``Incident.is_silenced`` says."""
+        rows = self.filter(resolved_at=None, silenced_until__gt=now)
+        names = rows.order_by().values("silenced_by")
+        in_force = models.Q(pk__in=[])
+        for user in get_user_model().objects.filter(username__in=names):
+            manageable = Incident.objects.manageable_by(user).order_by().values("pk")
+            in_force |= models.Q(silenced_by=user.get_username(), pk__in=manageable)
+        return rows.filter(in_force)
 
 
 class Incident(models.Model):
@@ -127,8 +133,14 @@ class Incident(models.Model):
         return user is not None and Incident.objects.manageable_by(user).filter(pk=self.pk).exists()
 
     def is_silenced(self, now: datetime) -> bool:
-        """Return whether no alert of it is announced at *now*."""
-        return self.resolved_at is None and self.silenced_until is not None and self.silenced_until > now
+        """Return whether no alert of it is announced at *now*: a user that may change it now silenced it."""
+        if self.resolved_at is not None or self.silenced_until is None or self.silenced_until <= now:
+            return False
+        return self.is_manageable_by(self.silenced_by)
+
+    def is_acknowledged(self) -> bool:
+        """Return whether a user that may change it now has acknowledged it."""
+        return self.acknowledged_at is not None and self.is_manageable_by(self.acknowledged_by)
 
     @property
     def title(self) -> str:

@@ -155,6 +155,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "parts/incident.html", context)
     users = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)
     context |= {
+        "is_acknowledged": found.is_acknowledged(),
         "silences": SILENCES,
         "silence": silence_preview(found.alerts.visible_to(request.user)),
         "users": list(users[:MOST_USERS]) if context["may_act"] else [],

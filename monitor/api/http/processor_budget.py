@@ -1,10 +1,10 @@
 """The processor time that one caller may use within ten seconds: on pages and the API, of all web processes.
 
 A limit of requests alone lets one caller take all processors with dear requests. The callers are users, by a
-token or by a session, keys of pings, reporters, and addresses of clients that did not authenticate. Each has a
-budget for all requests, and half of it for each route: a script that repeats one dear request does not lock its
-user out of the pages. A user is also charged the time of the user's statements in the database. The cron jobs
-and the agents of a site behind one address do not share a budget.
+token or by a session, keys of pings, reporters, and addresses of clients that did not authenticate. Each has
+a budget for all requests, and half of it for each route: a script that repeats one dear request does not lock
+its user out of the pages. A user is also charged the time of the user's statements in the database. The cron
+jobs and the agents of a site behind one address do not share a budget.
 
 The first request after the budget is used up is refused, not the one that uses it up. The web server sends a
 refusal a second later, so that a client that ignores ``Retry-After`` costs one request a second.

@@ -146,3 +146,27 @@ def test_a_silence_ends_within_a_month(path: str, days: int) -> None:
         f"{path}/silence", {"until": until.isoformat()}, content_type="application/json"
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+
+
+def test_a_silence_and_an_acknowledgement_end_with_the_right_to_change_the_incident(path: str) -> None:
+    client, until = program(READ, RUN), timezone.now() + timedelta(hours=1)
+    operator = User.objects.create_superuser("chief")
+    reader = Client(headers={"authorization": f"Bearer {ApiToken.objects.issue(operator, 'x', [READ, RUN])}"})
+    browser = Client()
+    browser.force_login(operator)
+    page = path.removeprefix("/api/v1") + "/"
+    order = {"until": until.isoformat(), "text": ""}
+    assert client.put(f"{path}/silence", order, content_type="application/json").status_code == 200
+    assert post(client, f"{path}/acknowledge").json()["acknowledged_by"] == "ann"
+    assert post(reader, f"{path}/acknowledge").json()["acknowledged_by"] == "ann"
+    assert "Silenced by ann" in browser.get(page).content.decode()
+
+    User.objects.get(username="ann").user_permissions.clear()
+    assert reader.get(f"{path}/silence").json()["until"] is None
+    for is_silenced, count in (("true", 0), ("false", 1)):
+        listed = reader.get(f"/api/v1/incidents?is_silenced={is_silenced}").json()["incidents"]
+        assert len(listed) == count
+    text = browser.get(page).content.decode()
+    assert "Silenced" not in text
+    assert ">Acknowledge</button>" in text
+    assert post(reader, f"{path}/acknowledge").json()["acknowledged_by"] == "chief"

@@ -116,6 +116,7 @@ def test_users_acknowledge_assign_comment_and_resolve(grid: dict[str, Series]) -
     runs(grid, ["a-1"], "xx")
     update_incidents(NOON)
     key = Incident.objects.get().pk
+    User.objects.create_superuser("ann")
     incident_actions.acknowledge(key, "ann", NOON)
     incident_actions.acknowledge(key, "bob", NOON)
     incident_actions.assign(key, "bob", "ann", NOON)

@@ -1,8 +1,8 @@
 """Keep exclusive series from running at the same time: they would disturb each other's measurements.
 
 ``Demand.exclusive`` is ``site`` if the run must not share a site with another exclusive run, and ``link`` if
-two runs may share one site, but not two sites. The reasons name these sites, and not the other series: readers of
-the run may not see it.
+two runs may share one site, but not two sites. The reasons name these sites, and not the other series:
+readers of the run may not see it.
 """
 
 from __future__ import annotations
