@@ -31,14 +31,17 @@ SELECT series, rid, slot, %b
 FROM unnest(%b::bigint[], %b::text[], %b::timestamptz[]) AS named (series, rid, slot)
 ORDER BY series, rid
 """
-# The slots of the schedule around a time, of the last year and the next day: the ledger has no later ones.
+# The slots of the schedule around a time, of the last year and the next day: the ledger has no later ones. A
+# series without a schedule is not searched: all its runs of a year would be read.
 _AROUND = """
 SELECT before.slot, after.slot
 FROM unnest(%b::bigint[], %b::timestamptz[]) WITH ORDINALITY AS wanted (series, time, number)
-LEFT JOIN LATERAL (SELECT slot FROM monitor_run WHERE series_id = wanted.series AND trigger = %b
+LEFT JOIN monitor_series AS its
+    ON its.id = wanted.series AND (its.schedule <> '' OR its.leader_id IS NOT NULL)
+LEFT JOIN LATERAL (SELECT slot FROM monitor_run WHERE series_id = its.id AND trigger = %b
     AND slot > wanted.time - interval '366 days' AND slot <= wanted.time ORDER BY slot DESC LIMIT 1) AS before
     ON true
-LEFT JOIN LATERAL (SELECT slot FROM monitor_run WHERE series_id = wanted.series AND trigger = %b
+LEFT JOIN LATERAL (SELECT slot FROM monitor_run WHERE series_id = its.id AND trigger = %b
     AND slot > wanted.time AND slot <= wanted.time + interval '1 day' ORDER BY slot LIMIT 1) AS after ON true
 ORDER BY number
 """

@@ -23,6 +23,7 @@ from monitor.alerts.evaluate import evaluate
 from monitor.ingest.http_senders import SentReports, ingest_requests
 from monitor.ingest.pings import start_run
 from monitor.ingest.service import ReportReceipt, ingest_all
+from monitor.ledger import transitions
 from monitor.models import Alert, AlertRule, PingKey, ReportedStart, Run, Series
 from monitor.models.run import REPORTED, State
 from reporters import report as wire
@@ -224,6 +225,18 @@ def test_slots_that_reports_name_are_taken_also_where_other_runs_are_counted_on(
     named = body(slot=wire.rfc3339(slots[2]), seconds=5)
     receipts = send(body(rid="a", started_at=wire.rfc3339(start), seconds=5), named)
     assert [receipt.stored[1] for receipt in receipts if receipt.stored] == [slots[3], slots[2]]
+
+
+def test_without_a_schedule_an_old_slot_gets_no_run(db: None) -> None:
+    """The last slot before the schedule was removed stays missed, however many months ago that was."""
+    series = series_with("0 * * * *")
+    Series.objects.filter(pk=series.pk).update(schedule="")
+    old = Run.objects.filter(trigger="schedule")
+    transitions.move(Run.objects.all(), list(old.values_list("pk", flat=True)), State.MISSED, cause="x")
+    send(body(rid="a"))
+    started = start_run(series, "b", timezone.now())
+    assert set(old.values_list("state", flat=True)) == {State.MISSED}
+    assert started.slot not in set(old.values_list("slot", flat=True))
 
 
 def test_a_refused_report_takes_neither_slot_nor_id(db: None) -> None:
