@@ -6,7 +6,7 @@ Errors, all permanent::
     |-- InvalidTokenRequest     a value is invalid, or scopes, reporter and site do not fit
     |-- ExceedsRights    the user, or the token that asks, has not these rights
     |-- TooManyTokens    the user has the maximum number of usable tokens
-    `-- TokenEnded       the token is revoked, expired, or was rotated before
+    `-- TokenEnded       the token, or the one that asks, is revoked, expired, or was rotated before
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ def issue(
     expires_at = _expiry(request, scopes, now, is_administrator=issuer is None or issuer.is_superuser)
     if by is not None:
         site, expires_at = _within(by, scopes, reporter, site, expires_at)
+    if by is not None:
+        _lock([by], now)
     _check_number(request.user, now)
     text = ApiToken.objects.issue(
         request.user,
@@ -149,17 +151,16 @@ def rotate(
     it, which has at least the rights of *token*: no rotation prolongs the new one beyond the end of *by*.
 
     Raises:
-        TokenEnded: *token* is revoked, expired, or was rotated before.
+        TokenEnded: *token* is revoked, expired, or was rotated before, or *by* has ended.
         InvalidTokenRequest: *grace* is out of bounds.
         ExceedsRights: *by* lacks a right of *token*, or the roles of its user permit none of its scopes.
         TooManyTokens: the user would have too many valid tokens.
     """
     if not timedelta(0) <= grace <= MOST_GRACE:
         raise InvalidTokenRequest(f"grace: expected 0 s to {MOST_GRACE.total_seconds():.0f} s")
-    locked = ApiToken.objects.select_for_update(of=("self",)).select_related("user", "reporter", "site")
-    old = locked.usable(now).filter(pk=token.pk, rotated_at=None).first()
-    if old is None:
-        raise TokenEnded(f"the token {_name(token)} is revoked, expired, or was rotated before")
+    old = _lock([token, by] if by is not None else [token], now)[token.pk]
+    if old.rotated_at is not None:
+        raise TokenEnded(f"the token {_name(token)} was rotated before")
     if by is not None:
         check_within(old, by)
     scopes, reporter = _present_rights(old)
@@ -198,13 +199,34 @@ def check_within(token: ApiToken, by: ApiToken) -> None:
 
 
 def revoke(tokens: ApiTokenQuerySet, now: datetime) -> int:
-    """Revoke those of *tokens* that are not revoked yet; return their number."""
+    """Revoke those of *tokens* that are not revoked yet; return their number.
+
+    Of a family, also those that another request was issuing meanwhile: it has locked the token that they come
+    of, so that they can be seen once that is locked here.
+    """
+    revoked: list[ApiToken] = []
     with transaction.atomic():
-        revoked = list(tokens.filter(revoked_at=None).select_for_update(of=("self",)))
-        ApiToken.objects.filter(pk__in=[token.pk for token in revoked]).update(revoked_at=now)
+        while rows := list(tokens.filter(revoked_at=None).order_by("pk").select_for_update(of=("self",))):
+            ApiToken.objects.filter(pk__in=[token.pk for token in rows]).update(revoked_at=now)
+            revoked += rows
     for token in revoked:
         note("token", _name(token), before=_fields(token), after="revoked")
     return len(revoked)
+
+
+def _lock(tokens: Iterable[ApiToken], now: datetime) -> dict[int, ApiToken]:
+    """Lock *tokens*, by key, until the end of the transaction: what comes of them is revoked with them.
+
+    Raises:
+        TokenEnded: one of them is revoked or has expired.
+    """
+    wanted = {token.pk: token for token in tokens}
+    rows = ApiToken.objects.select_related("user", "reporter", "site").usable(now).filter(pk__in=wanted)
+    found = {token.pk: token for token in rows.order_by("pk").select_for_update(of=("self",))}
+    for key, token in wanted.items():
+        if key not in found:
+            raise TokenEnded(f"the token {_name(token)} is revoked or has expired")
+    return found
 
 
 def expire(now: datetime) -> int:
