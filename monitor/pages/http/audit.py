@@ -40,6 +40,7 @@ NOT_RECORDED = frozenset(
     for route in (
         "forecasts/rank",
         "forecasts/<forecast>/outcome",
+        "forecasts/outcomes",
         "ping/<key>",
         "ping/<key>/<signal>",
         "reporters/enrol",

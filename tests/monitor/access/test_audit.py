@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
@@ -28,6 +29,7 @@ from monitor.management import recorded_commands
 from monitor.management.recorded_commands import RecordingUtility
 from monitor.models import ApiToken, AuditEvent, Hold, Series, Site
 from monitor.models.role import UserRole
+from monitor.models.token import OUTCOME, REPORT
 from monitor.pages.http.audit import NOT_RECORDED, PROVIDER_LOGIN
 from tests.monitor.accounts import logins
 from tests.monitor.outside import reported_series
@@ -340,6 +342,18 @@ def test_the_routes_that_are_not_recorded_exist() -> None:
     routes = {f"api/v1/{pattern.pattern}" for pattern in api.urls[0]}
     assert routes >= NOT_RECORDED
     assert get_resolver().resolve(f"/{PROVIDER_LOGIN}").url_name == "openid_connect_callback"
+
+
+def test_no_operation_for_measured_data_is_recorded() -> None:
+    """Programs send them with the scopes report and outcome."""
+    sending = set()
+    for path, methods in api.document()["paths"].items():
+        for method, operation in methods.items():
+            scopes = {scope for way in operation.get("security", []) for its in way.values() for scope in its}
+            if method != "get" and scopes & {REPORT, OUTCOME}:
+                sending.add(re.sub(r"{(\w+)}", r"<\1>", path.lstrip("/")))
+    assert "api/v1/reports" in sending
+    assert sending <= NOT_RECORDED
 
 
 def test_each_command_has_a_decision_on_its_record() -> None:
