@@ -1,4 +1,4 @@
-"""Databases beside the one of the tests: create them, and have Django use them."""
+"""Databases beside the one of the tests, and the locks of its sessions."""
 
 from __future__ import annotations
 
@@ -37,3 +37,13 @@ def using_settings(settings: dict[str, object]) -> Iterator[None]:
     finally:
         connections.close_all()
         connection.settings_dict.update(before)
+
+
+def blocks_another_session() -> bool:
+    """Return whether another session waits for a lock that the session of this thread has."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY"
+            " (pg_blocking_pids(pid)))"
+        )
+        return bool(cursor.fetchone()[0])

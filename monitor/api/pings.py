@@ -7,8 +7,10 @@ import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
+from django.db import IntegrityError
 from django.utils import timezone
 from ninja import Path, Query, Router, Schema
+from psycopg.errors import ForeignKeyViolation
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -186,7 +188,12 @@ def _ping(request: HttpRequest, signal: str, rid: str) -> PingOut | HttpResponse
     except NotReported as error:
         raise Refused(409, "not_reported", str(error)) from error
     if signal == START:
-        started = pings.start_run(series, rid, timezone.now())
+        try:
+            started = pings.start_run(series, rid, timezone.now())
+        except IntegrityError as error:
+            if not isinstance(error.__cause__, ForeignKeyViolation):
+                raise
+            raise Refused(404, "not_found", f"the series {series.name} was deleted meanwhile") from error
         return PingOut(
             series=series.name,
             run=started.run,

@@ -16,25 +16,17 @@ from monitor.access import tokens
 from monitor.access.tokens import IssuedToken, TokenEnded, TokenRequest
 from monitor.models import ApiToken
 from monitor.models.token import MANAGE, READ
+from tests.databases import blocks_another_session
 from tests.waiting import eventually
 
 Act = Callable[[IssuedToken], None]
 pytestmark = pytest.mark.django_db(transaction=True)
-_WAITING = (
-    "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))"
-)
 
 
 @pytest.fixture
 def first() -> IssuedToken:
     user = User.objects.create_superuser("ada")
     return tokens.issue(TokenRequest(user, "first", [READ, MANAGE]), timezone.now())
-
-
-def is_another_session_waiting() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(_WAITING)
-        return bool(cursor.fetchone()[0])
 
 
 def issue(first: IssuedToken) -> None:
@@ -69,6 +61,6 @@ def test_no_token_survives_its_family(first: IssuedToken, derive: Act, is_revoke
         with transaction.atomic():
             earlier(first)
             has_locked.set()
-            assert eventually(is_another_session_waiting)
+            assert eventually(blocks_another_session)
         acting.result()
     assert not ApiToken.objects.usable(timezone.now()).exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
@@ -21,7 +23,9 @@ from pytest_django.live_server_helper import LiveServer
 from monitor.env import ROOT
 from monitor.models import ConflictCount, PingKey, RawReport, Run, Series
 from monitor.models.run import State
+from tests.databases import blocks_another_session
 from tests.monitor.outside import NAME, expanded, reported_series, sender
+from tests.waiting import eventually
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 MINUTE = timedelta(minutes=1)
@@ -322,3 +326,22 @@ def test_the_page_of_ping_keys_has_the_lines_of_the_documentation() -> None:
     for line in crontab_lines():
         shown = line.replace("/usr/local/bin/backup", "PROGRAM")
         assert shown.replace("https://gridcast.example.org/api/v1/ping/KEY", "{{ url }}") in page
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("signal", ["start", "0"])
+def test_a_ping_of_a_series_that_is_deleted_meanwhile_is_refused(signal: str) -> None:
+    _, text = PingKey.objects.issue(reported_series(), name="cron", who="ada", now=timezone.now())
+
+    def ping() -> int:
+        try:
+            return Client(raise_request_exception=False).get(f"/api/v1/ping/{text}/{signal}").status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            Series.objects.all().delete()
+            status = thread.submit(ping)
+            assert eventually(blocks_another_session)
+        assert status.result() in (404, 422)
