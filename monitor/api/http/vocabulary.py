@@ -321,7 +321,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "signature": "The name of the cause; null or empty if there is none.",
     "signatures": "A page of signatures.",
     "silenced_by": "The user who silenced it; empty: none.",
-    "silenced_until": "No alert is announced until then, while that user may change it; null: never silenced.",
+    "silenced_until": "No alert is announced until then, while that user may change it; null: never.",
     "since": "The time at which the condition began.",
     "site": "The name of a site; null if it is at none.",
     "sites": "The names of the sites, or the scores by site.",
