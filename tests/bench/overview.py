@@ -142,10 +142,10 @@ def _while_written_to(client: Client) -> list[Result]:
         return writers.against_idle(requests, names, quantile=0.95, times=ASKED, target=3.0)
 
 
-def load() -> tuple[float, float]:
+def load(sites: int = SITES, series: int = SERIES) -> tuple[float, float]:
     """So many series, each with a run and a day of values. How many seconds that took, and how many rows of
     the latest runs are updated in a second."""
-    names = {"sites": SITES, "series": SERIES, "suites": SUITES, "hours": HOURS, "one_in": ONE_IN}
+    names = {"sites": sites, "series": series, "suites": SUITES, "hours": HOURS, "one_in": ONE_IN}
 
     def load_all() -> None:
         with connection.cursor() as cursor:
@@ -167,7 +167,7 @@ def load() -> tuple[float, float]:
             cursor.execute("VACUUM ANALYZE monitor_latestrun, monitor_seriesstanding, monitor_standingcount")
 
     loading, bringing_up = seconds(load_all), seconds(bring_up)
-    return loading + bringing_up, SITES * SERIES / bringing_up
+    return loading + bringing_up, sites * series / bringing_up
 
 
 def _rows_counted() -> None:

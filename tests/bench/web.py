@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from typing import IO
 
 from monitor.env import ROOT
 from monitor.serving.services import GUNICORN, ONE_THREAD
@@ -17,7 +18,9 @@ Ask = Callable[..., bytes]
 
 
 @contextlib.contextmanager
-def serving(application: str, variables: Mapping[str, str] | None = None) -> Iterator[tuple[str, int]]:
+def serving(
+    application: str, variables: Mapping[str, str] | None = None, stderr: IO[bytes] | None = None
+) -> Iterator[tuple[str, int]]:
     """Run a web server with additional environment *variables* during the block; yield its address."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         # gunicorn sets this, but connections accepted before it is up inherit the listener's options.
@@ -25,7 +28,9 @@ def serving(application: str, variables: Mapping[str, str] | None = None) -> Ite
         argv = [*GUNICORN, application, f"--bind=fd://{listener.fileno()}", "--log-level=warning"]
         unlimited = {"GRIDCAST_PROXIES": "127.0.0.1"}  # all clients have one address
         environment = {**os.environ, **ONE_THREAD, **unlimited, **(variables or {})}
-        with subprocess.Popen(argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()]) as web:
+        with subprocess.Popen(
+            argv, cwd=ROOT, env=environment, pass_fds=[listener.fileno()], stderr=stderr
+        ) as web:
             try:
                 yield listener.getsockname()
             finally:

@@ -1,4 +1,4 @@
-"""A depot of 500 sites with 200 series each, with all that pages show: the loader of ``pages``."""
+"""A depot of 500 sites with 200 series each, or fewer, with all that pages show: the loader of ``pages``."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ PAST_DAYS = 42  # with failed runs
 _STATEMENTS = Template(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
 
 
-def load() -> dict[str, User]:
-    """Fill an empty depot; return a user of each kind: administrator, viewer, site admin.
+def load(sites: int = overview.SITES, series: int = overview.SERIES) -> dict[str, User]:
+    """Fill an empty depot with *sites* of so many *series* each; return a user of each kind.
 
-    The viewer and the site admin do not see one suite of ten.
+    They are an administrator, a viewer and a site admin; the last two do not see one suite of ten.
     """
     _create_partitions()
-    overview.load()
+    overview.load(sites, series)
     FailureSignature.objects.bulk_create(_signature(number) for number in range(SIGNATURES))
     statements = _STATEMENTS.substitute(
-        sites=overview.SITES,
-        series=overview.SERIES,
+        sites=sites,
+        series=series,
         signatures=SIGNATURES,
         levels=len(QUANTILE_LEVELS),
         version=default_version().pk,
