@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import uuid
 
 MOST_LOG_CHARACTERS = 64 * 1024
-MOST_STATUS = 255
 KEEP_STARTS = timedelta(days=31)  # for that long the same report with the same id is a duplicate
 _TAIL_CHARACTERS = 4_000
 _REASON_CHARACTERS = 300

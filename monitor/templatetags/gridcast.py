@@ -195,12 +195,6 @@ def reporter_icon(state: ReporterState) -> SafeString:
 
 
 @register.filter
-def finite_seconds(value: float) -> str:
-    """Format *value* seconds; a value that a reporter sent may be no number."""
-    return units.seconds(value) if math.isfinite(value) else "unknown"
-
-
-@register.filter
 def milliseconds(value: float) -> str:
     """Format *value* seconds to the millisecond, so that a column has one unit; it may be no number."""
     return f"{value:,.3f} s" if math.isfinite(value) else "unknown"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 READ, WRITE = "read", "write"
-DIRECTIONS = (READ, WRITE)
 
 # The messages of ``probes/kernels/iotokens.c``.
 ASK = {"r": READ, "w": WRITE}

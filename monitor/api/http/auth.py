@@ -159,11 +159,6 @@ def require_read(request: HttpRequest) -> None:
         raise Refused(403, "not_allowed", f"this needs a token with the scope {READ!r}")
 
 
-def require_run_permission(request: HttpRequest) -> None:
-    """Raise Refused unless both the user and the token may start runs, and at every site."""
-    _require(request, RUN, OPERATE)
-
-
 def require_site_permission(request: HttpRequest, permission: str = OPERATE, scope: str = RUN) -> None:
     """Raise Refused unless the user has *permission* at some site, and the token *scope*.
 

@@ -1,7 +1,7 @@
 """Entity tags: a client that has an answer already is told so, without the answer.
 
 All tags are weak: the age of the data grows from one answer to the next, which means nothing to a client that
-has the data. An operation that knows its tag before it renders the answer calls ``refuse_unmodified``.
+has the data.
 """
 
 from __future__ import annotations
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 _AGES = re.compile(rb'"(?:[a-z_]*_)?age_seconds":[^,}\]]*')
 _WINDOW = re.compile(rb'"start":"[^"]*","end":"[^"]*"')  # of ``WindowOut``
 _BYTES = 12  # of a digest
-
-
-class NotModified(Exception):
-    """Ends a request: the client has the answer with this *tag*."""
-
-    def __init__(self, tag: str) -> None:
-        super().__init__(tag)
-        self.tag = tag
 
 
 def tag_of(*parts: bytes) -> str:
@@ -54,12 +46,6 @@ def is_known(request: HttpRequest, tag: str) -> bool:
         return False
     given = parse_etags(header)
     return given == ["*"] or tag.removeprefix("W/") in {each.removeprefix("W/") for each in given}
-
-
-def refuse_unmodified(request: HttpRequest, tag: str) -> None:
-    """Raise NotModified if the client has the answer with this *tag*."""
-    if is_known(request, tag):
-        raise NotModified(tag)
 
 
 def not_modified(tag: str) -> HttpResponse:

@@ -12,7 +12,6 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
-from monitor.api.http.conditional import NotModified, not_modified
 from monitor.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped, clipped_texts
 from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
@@ -93,7 +92,6 @@ def register(api: NinjaAPI) -> None:
     handlers: dict[type[Exception], Any] = {
         Refused: of_refused,
         Http404: lambda error: problem(404, "not_found", str(error) or "not found"),
-        NotModified: lambda error: not_modified(error.tag),
         AuthenticationError: lambda _: not_authenticated(),
         ValidationError: _invalid,
         Throttled: lambda error: too_many_requests(math.ceil(error.wait or 1)),

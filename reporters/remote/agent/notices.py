@@ -60,6 +60,3 @@ class Notices:
     def put_back(self, notices: Sequence[Notice]) -> None:
         with self._changing:
             self._waiting = deque([*notices, *self._waiting], maxlen=MAX_NOTICES)
-
-    def has_waiting(self) -> bool:
-        return bool(self._waiting)

@@ -21,7 +21,6 @@ DAYS = {
     "sun": "Sunday",
 }
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
-_DAY_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True)
