@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,25 @@ PLUG_INS = {
 DJANGO = {"Command", "Meta", "Migration"}
 FUNCTION_LINES, MODULE_LINES = 40, 400
 BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
+# A definition with another decorator is registered with a framework, which calls it.
+PLAIN_DECORATORS = re.compile(
+    r"(functools\.)?(cache|lru_cache|cached_property|total_ordering|wraps)\b|(contextlib\.)?contextmanager\b"
+    r"|property\b|staticmethod\b|classmethod\b|(dataclasses\.)?dataclass\b|register\."
+)
+# Django, gunicorn and Python look these up by name.
+LOOKED_UP = re.compile(r"handler[45]0\d|process_(exception|view)|sendfile|__\w+__")
+WORD = re.compile(r"[^\W\d]\w*")
+COMMENT = re.compile(r"^\s*# .*$|  # [^\"\n]*$", re.MULTILINE)
+OTHER_SOURCES = (
+    "manage.py",
+    "pyproject.toml",
+    "Makefile",
+    "docker-compose.yml",
+    ".ci",
+    "client",
+    "integrations",
+)
+SETTINGS = {ROOT / "monitor" / "settings.py"}  # Django, Celery and allauth read them
 ONE_FILE = ROOT / "client" / "gridcast_client" / "__init__.py"  # the whole library, to be copied
 
 
@@ -43,10 +62,15 @@ def files(folders: tuple[str, ...]) -> list[Path]:
 
 
 @cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
 def statements(file: Path) -> list[ast.stmt]:
     """Return all statements of *file*, also nested ones; expressions, most of what it has, are left out."""
     found: list[ast.stmt] = []
-    blocks: list[ast.AST] = [ast.parse(file.read_text(encoding="utf-8"))]
+    blocks: list[ast.AST] = [tree(file)]
     while blocks:
         for node in ast.iter_child_nodes(blocks.pop()):
             if isinstance(node, BLOCKS):
@@ -152,6 +176,65 @@ def test_no_module_is_longer_than_ten_pages() -> None:
     measured = {*files(PACKAGES + STANDING_ALONE)} - {ONE_FILE}
     lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in measured}
     assert {str(file.relative_to(ROOT)): n for file, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def definitions(file: Path) -> Iterator[ast.FunctionDef | ast.ClassDef | ast.Name]:
+    """Yield what *file* defines for others: at its top, and the methods of classes without bases."""
+    top = tree(file).body
+    methods = (
+        node for each in top if isinstance(each, ast.ClassDef) and not each.bases for node in each.body
+    )
+    for node in (*top, *methods):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            decorators = [ast.unparse(each) for each in node.decorator_list]
+            if all(PLAIN_DECORATORS.match(each) for each in decorators):
+                yield node
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node in top:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            parts = [
+                part for each in targets for part in (each.elts if isinstance(each, ast.Tuple) else [each])
+            ]
+            yield from (part for part in parts if isinstance(part, ast.Name))
+
+
+def code(file: Path) -> str:
+    """Return the text of *file* without docstrings and comments: these mention, and do not use."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for node in statements(file):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+    return COMMENT.sub("", "\n".join(lines))
+
+
+def other_texts() -> Iterator[str]:
+    """Yield the texts that use names of the packages without being part of them, comments included."""
+    for name in (*OTHER_SOURCES, "templates", "monitor/static/monitor", "tests"):
+        files = (ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name]
+        for file in files:
+            if file.suffix in {"", ".py", ".toml", ".yml", ".html", ".js", ".txt", ".xml"} and file.is_file():
+                yield file.read_text(encoding="utf-8")
+
+
+def unused(packages: tuple[str, ...] = PACKAGES) -> list[str]:
+    """Return the definitions whose name occurs nowhere else, in code, templates, scripts and tests."""
+    words = Counter(word for text in other_texts() for word in WORD.findall(text))
+    words.update(word for file in sources(packages) for word in WORD.findall(code(file)))
+    found = [
+        (node.id if isinstance(node, ast.Name) else node.name, f"{file.relative_to(ROOT)}:{node.lineno}")
+        for file in files(packages)
+        if file not in SETTINGS
+        for node in definitions(file)
+    ]
+    times_defined = Counter(name for name, _ in found)
+    return [
+        f"{where} {name}"
+        for name, where in found
+        if words[name] <= times_defined[name] and not LOOKED_UP.fullmatch(name)
+    ]
+
+
+def test_every_definition_is_used() -> None:
+    assert unused() == []
 
 
 def test_every_path_that_contributing_names_exists() -> None:
