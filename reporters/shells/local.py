@@ -30,14 +30,14 @@ class Shell(ResourceShell):
     ) -> None:
         super().__init__(resource, label)
         self._directory = directory or str(own_home())
-        self._environment = {
+        self.environment = {
             name: value
             for name, value in os.environ.items()
             if name in _PASSED_ON or name.startswith(_PRELOADING)
         }
-        self._environment["LC_GRIDCAST_RUN"] = label
+        self.environment["LC_GRIDCAST_RUN"] = label
         if path is not None:
-            self._environment["PATH"] = path
+            self.environment["PATH"] = path
         self._started: list[process.Running] = []
 
     def connect(self, *, timeout_seconds: float) -> None:
@@ -49,7 +49,7 @@ class Shell(ResourceShell):
                 argv,
                 timeout_seconds=timeout_seconds,
                 input=input,
-                env=self._environment,
+                env=self.environment,
                 cwd=self._directory,
                 containment=self.containment,
                 limited=True,
@@ -70,7 +70,7 @@ class Shell(ResourceShell):
 
     def start(self, argv: Sequence[str]) -> process.Running:
         running = process.start(
-            argv, env=self._environment, cwd=self._directory, containment=self.containment, limited=True
+            argv, env=self.environment, cwd=self._directory, containment=self.containment, limited=True
         )
         self._started.append(running)
         return running

@@ -17,6 +17,10 @@ _COPIED = (
     "client",
     "tests",
     "templates",
+    "docs",
+    ".ci",
+    "Makefile",
+    "CONTRIBUTING.md",
     "pyproject.toml",
     "manage.py",
 )
@@ -32,11 +36,16 @@ def copy_source(directory: Path) -> None:
             shutil.copy(source, directory / name)
 
 
-def run_python(directory: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in *directory*, without the options of the pytest process that runs this test."""
+def environment_of_copy() -> dict[str, str]:
+    """Return the environment of programs in a copy, without the options of the pytest that runs this."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
     environment["DJANGO_SETTINGS_MODULE"] = "monitor.settings"
     environment["PYTHONPATH"] = "client"
+    return environment
+
+
+def run_python(directory: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    environment = environment_of_copy()
     return subprocess.run(
         [sys.executable, *argv], cwd=directory, capture_output=True, text=True, check=False, env=environment
     )

@@ -211,7 +211,7 @@ def test_the_configuration_of_an_imported_series_matches_its_last_segment(
 
 def test_an_unknown_kind_imports_no_module() -> None:
     for kind in ("rrd", "base", "text", "../csv", "os"):
-        with pytest.raises(UnknownImporter, match="known are csv, elbencho, esmond"):
+        with pytest.raises(UnknownImporter, match=r"known are csv,.* elbencho, esmond"):
             formats.load(kind)
 
 

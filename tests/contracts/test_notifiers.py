@@ -111,7 +111,7 @@ def test_an_option_of_another_type_is_refused(kind: str, receiver: Receiver) -> 
 
 def test_an_unknown_channel_imports_no_module() -> None:
     for kind in ("pigeon", "base", "../email", "os"):
-        with pytest.raises(UnknownChannel, match="known are email, log, webhook"):
+        with pytest.raises(UnknownChannel, match=r"known are email, log.*, webhook"):
             channels.load(kind)
 
 

@@ -110,7 +110,7 @@ def methods_of(contract: type) -> dict[str, list[str]]:
 
 
 def takes(method: Callable[..., Any], names: list[str]) -> bool:
-    """Return whether *method* takes the parameters *names* and needs no other; ``__init__`` may have options."""
+    """Return whether *method* takes the parameters *names* and needs no other, ``__init__`` but options."""
     parameters = list(inspect.signature(method).parameters.values())
     if any(each.kind is Parameter.VAR_POSITIONAL for each in parameters):
         return True

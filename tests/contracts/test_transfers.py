@@ -18,7 +18,7 @@ from reporters.registry import UnknownPlugin
 from tests.reporters.places import Place, two_places
 from tests.reporters.sabotage import BrokenProgram, Saboteur, broken_server
 
-# The program that a kind copies with, so that a test can break it; without one, a server is broken.
+# The program that a kind copies with, if it has another name than the kind, so that a test can break it.
 PROGRAMS = {
     "local": "cp",
     "ssh": "scp",
@@ -27,6 +27,7 @@ PROGRAMS = {
     "gridftp": "globus-url-copy",
     "xrootd": "xrdcp",
 }
+SERVERS = {"http"}  # kinds without a program: the server is broken
 # Kinds that are met in more than one way.
 MORE = ("ssh-rsync", "ssh-sftp")
 
@@ -65,9 +66,10 @@ KINDS = [*transfers.names(), *MORE]
 def places(request: pytest.FixtureRequest) -> Iterator[tuple[Place, Place, Saboteur]]:
     kind = request.param
     with two_places(kind) as (one, two), contextlib.ExitStack() as running:
-        by_program = kind in PROGRAMS
         saboteur = (
-            BrokenProgram(one, PROGRAMS[kind]) if by_program else running.enter_context(broken_server())
+            running.enter_context(broken_server())
+            if kind in SERVERS
+            else BrokenProgram(one, PROGRAMS.get(kind, kind))
         )
         yield one, two, saboteur
 

@@ -111,13 +111,13 @@ class Hook(_Server, ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         _Server.__init__(self)
         ThreadingHTTPServer.__init__(self, ("127.0.0.1", 0), _HookHandler)
         self.requests: list[tuple[Mapping[str, str], bytes]] = []
         self.answer: tuple[int, Mapping[str, str]] = (503, {})
         self.address = f"127.0.0.1:{self.server_address[1]}"
-        self.channel: Mapping[str, Any] = {"kind": "webhook", "url": f"http://{self.address}/hook?to=ops"}
+        self.channel: Mapping[str, Any] = {"kind": kind, "url": f"http://{self.address}/hook?to=ops"}
 
     def received(self) -> list[str]:
         return [content.decode() for _, content in self.requests]
@@ -178,9 +178,13 @@ def mailbox() -> Iterator[Mailbox]:
 
 
 @contextmanager
-def hook() -> Iterator[Hook]:
-    """Run a web server, and allow webhooks to this host."""
-    with Hook() as server, _served(server), override_settings(GRIDCAST_INTERNAL_WEBHOOK_HOSTS={"127.0.0.1"}):
+def hook(kind: str = "webhook") -> Iterator[Hook]:
+    """Run a web server for a channel of *kind* with a URL, and allow webhooks to this host."""
+    with (
+        Hook(kind) as server,
+        _served(server),
+        override_settings(GRIDCAST_INTERNAL_WEBHOOK_HOSTS={"127.0.0.1"}),
+    ):
         yield server
 
 

@@ -1,4 +1,7 @@
-"""Two resources for every kind of shell and transfer. A new kind needs a line in ``two_places``."""
+"""Two resources for every kind of shell and transfer.
+
+A new kind that needs a server has a maker in ``two_places``; others connect directories of this host.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from typing import Any
 from monitor.testbed.middleware import gram, gridftp, openssh, xrootd
 from monitor.testbed.middleware.gsi import Security
 from monitor.testbed.middleware.programs import locate
-from reporters import resolve
+from reporters import resolve, transfers
 from reporters.base import End, ResourceShell
 from reporters.config import ResourceConfig
 from tests.reporters.needs import needs
@@ -60,9 +63,7 @@ def two_places(kind: str) -> Iterator[tuple[Place, Place]]:
         "xrootd": _xrootd,
         "http": _http,
     }
-    if kind not in makers:
-        raise LookupError(f"tests/reporters/places.py does not know how to make a place of kind {kind!r}")
-    with makers[kind]() as places, contextlib.ExitStack() as last:
+    with makers.get(kind, partial(_at_this_host, kind))() as places, contextlib.ExitStack() as last:
         for place in places:
             last.callback(place.shell.close)
             place.shell.connect(timeout_seconds=60)
@@ -79,6 +80,14 @@ def install(directory: Path, program: str, script: str) -> None:
 def _local() -> Iterator[tuple[Place, Place]]:
     with tempfile.TemporaryDirectory() as root:
         yield _local_place("one", Path(root)), _local_place("two", Path(root))
+
+
+@contextlib.contextmanager
+def _at_this_host(kind: str) -> Iterator[tuple[Place, Place]]:
+    """Two directories, with the shell or transfer *kind* without options."""
+    way: dict[str, Any] = {"transfer" if kind in transfers.names() else "shell": {"kind": kind}}
+    with tempfile.TemporaryDirectory() as root:
+        yield _local_place("one", Path(root), **way), _local_place("two", Path(root), **way)
 
 
 def _local_place(
