@@ -240,6 +240,21 @@ def test_every_definition_is_used() -> None:
 def test_every_path_that_contributing_names_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     folders = "probes|reporters|forecasting|monitor|client|integrations|templates|tests|docs"
+    text = re.sub(r"^Files: .*?\n\n", "", text, flags=re.MULTILINE | re.DOTALL)  # recipes add some of these
     paths = set(re.findall(rf"`((?:{folders})/[\w./-]+)`", text))
     assert len(paths) > 20, "the map names no paths"
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_the_map_of_contributing_names_a_file_and_what_it_defines() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = text.partition("| where is ... | |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    assert len(rows) > 30, "the map has no rows"
+    for row in rows:
+        answer = row.split("|")[2]
+        named = re.findall(r"`([\w./]+\.py)`: `(\w+)`", answer)
+        assert len(named) == answer.count(".py"), f"{row}: a file without what it defines"
+        for path, name in named:
+            top = tree(ROOT / path).body
+            defined = {each.name for each in top if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+            assert name in defined, f"{path} does not define {name}"
