@@ -180,7 +180,7 @@ def _typed(base: FormField, schema: Mapping[str, Any], names: Sequence[str] | No
     if inner.get("type") == "array":
         return list_field(base, inner.get("items", {}).get("enum") or names)
     if (names is not None and len(names) <= MOST_CHOICES) or "enum" in inner:
-        options = [(name, name) for name in names or inner["enum"] if name]
+        options = [(name, name) for name in names or inner.get("enum", ()) if name]
         empty = "" if base.is_required else str(default or "none")
         return replace(base, kind=Kind.CHOICE, options=options, empty=empty)
     if inner.get("type") == "boolean":
