@@ -1,4 +1,4 @@
-"""The pages and the API show every plug-in: whoever adds one edits neither."""
+"""The pages and the API show every plug-in by themselves, without an edit."""
 
 from __future__ import annotations
 
