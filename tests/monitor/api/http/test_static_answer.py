@@ -55,7 +55,7 @@ def test_the_openapi_document_is_made_once_also_for_strangers(encoding: str) -> 
     assert client.head(DOCUMENT)["Content-Length"] == str(len(answer.content))
 
 
-def test_another_method_is_refused_as_on_every_path() -> None:
+def test_another_method_is_refused_as_on_every_path(db: None) -> None:
     answer = Client(enforce_csrf_checks=True).post(DOCUMENT)
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD, OPTIONS")
     assert answer["Content-Type"] == "application/problem+json"
