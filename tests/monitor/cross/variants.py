@@ -151,6 +151,8 @@ def kinds(example: models.Model) -> Iterator[Changes]:
     yield from JOINT[model](example) if model in JOINT else ()
     for column in _stored(example):
         if column.primary_key or (column.is_relation and column.unique):
+            if column.null:
+                yield {column.attname: None}
             continue
         for value in _values(column, example):
             yield {column.attname: value}
