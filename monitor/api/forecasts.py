@@ -116,7 +116,7 @@ class ForecastOut(Schema):
 class ForecastQuery(Sparse):
     series: NameFilter = ""
     application: NameFilter = ""
-    role: RoleTexts = Field([], description=ROLE, examples=[["ring:ncsa-login,sdsc-login"]])
+    role: RoleTexts = Field([], description=ROLE)
     resources: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
     metric: NameFilter = ""
     stage: NameFilter = ""

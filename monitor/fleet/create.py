@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from monitor.models import Reporter, Site
 from monitor.models.reporter import HOME, MANAGE_REPORTERS
@@ -48,13 +49,15 @@ def create_reporter(
         raise InvalidReporter(f"name: {name!r} is reserved; choose another")
     if not 1 <= capacity <= MAX_CAPACITY:
         raise InvalidReporter(f"capacity: expected 1 to {MAX_CAPACITY} concurrent runs, got {capacity}")
-    visible = Site.objects.all() if user is None else Site.objects.visible_to(user)
-    place = visible.filter(name=site).first() if "\x00" not in site else None
+    everywhere = Site.objects.all()
+    manageable = everywhere if user is None else Site.objects.manageable_by(user, MANAGE_REPORTERS)
+    visible = everywhere if user is None else Site.objects.visible_to(user)
+    named = everywhere.none() if "\x00" in site else everywhere.filter(name=site)
+    place = named.filter(Q(pk__in=manageable.values("pk")) | Q(pk__in=visible.values("pk"))).first()
     if place is None:
         raise InvalidReporter(
             f"site: there is no site {site[:60]!r}; define it in the grid file or in /admin/"
         )
-    manageable = visible if user is None else Site.objects.manageable_by(user, MANAGE_REPORTERS)
     if not manageable.filter(pk=place.pk).exists():
         raise ForeignSite(f"site: you may not create reporters at {site}, which is none of your sites")
     try:
