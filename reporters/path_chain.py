@@ -12,6 +12,7 @@ import os
 import stat
 from pathlib import Path
 
+from reporters.account import own_name
 from reporters.scratch_chain import TRUSTED_GROUPS_FILE
 
 _MOST_LINKS = 40
@@ -90,11 +91,10 @@ def _is_trusted_group(group: int) -> bool:
     """Return whether *group* is the private group of this user, or one that the user trusts."""
     # For directories that a group can write only: the agent keeps the memory that it once needed.
     import grp  # noqa: PLC0415
-    import pwd  # noqa: PLC0415
 
-    user = os.geteuid()
+    name = own_name()
     try:
-        name, entry = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
+        entry = grp.getgrgid(group)
     except KeyError:  # a number without a name
         pass
     else:
@@ -104,7 +104,7 @@ def _is_trusted_group(group: int) -> bool:
     try:
         with file.open("rb") as stream:
             status = os.fstat(stream.fileno())
-            is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == user
+            is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
             if not is_ours or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 return False
             return str(group).encode() in stream.read().splitlines()

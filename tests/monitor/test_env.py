@@ -91,7 +91,7 @@ def test_an_impossible_share_of_sites_is_refused(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("text", ["59", "86401", "-60", "15m", "900.5", "\N{SUPERSCRIPT TWO}00"])
 def test_an_impossible_window_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("GRIDCAST_SUSPECT_WINDOW_SECONDS", text)
-    with pytest.raises(env.InvalidVariable, match="expected seconds from 60 to 86400, got"):
+    with pytest.raises(env.InvalidVariable, match="expected a whole number from 60 to 86400, got"):
         env.suspect_window_seconds()
 
 

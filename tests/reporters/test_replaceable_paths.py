@@ -155,18 +155,16 @@ def test_nothing_is_used_where_another_user_could_replace_it(
 
 # Modules that name a place by themselves, with the reason why they need not examine it.
 UNEXAMINED = {
+    "reporters/account.py": "names the home directory",
     "reporters/iotrace/run.py": "its directory is beside the file that the user names; nothing is executed",
     "reporters/preloaded.py": "names the cache, which compiled() examines",
     "reporters/shells/gram.py": "its temporary file has no name",
     "reporters/tokens/run.py": "its temporary file has no name",
-    "reporters/shells/local.py": "passes the variable on to programs",
     "reporters/credentials/proxy.py": "credentials/files.py reads the file",
     "reporters/credentials/ssh_configuration.py": "names files, which ssh and credentials/files.py read",
     "reporters/remote/local_run.py": "names a scratch, which the run examines",
-    "reporters/remote/policy/paths.py": "compares texts",
     "reporters/remote/options.py": "names the state directory, which StateDirectory examines",
     "reporters/remote/commands/doctor.py": "examines it by the rules of a scratch",
-    "reporters/remote/commands/uninstall.py": "only refuses to remove a home directory",
 }
 NAMES_A_PLACE = re.compile(r"\btempfile\.|\"/(var/)?tmp|XDG_|Path\.home\(|\.?expanduser\(")
 

@@ -186,9 +186,12 @@ def drawn_body(chance: random.Random, operation: Any) -> bytes:
     example = content.get("example")
     if chance.random() < 0.3:
         return chance.choice(BODIES)
-    keys = [*(example or {}), *chance.choices(("reason", "name", "text", "job", "x"), k=1)]
+    is_list = isinstance(example, list)
+    item = (example[0] if is_list else example) or {}
+    keys = [*item, *chance.choices(("reason", "name", "text", "job", "x"), k=1)]
     changed = {key: chance.choice(VALUES) for key in keys if chance.random() < 0.4}
-    return json.dumps({**(example or {}), **changed}).encode()
+    document = {**item, **changed}
+    return json.dumps([document] if is_list else document).encode()
 
 
 def encoded(text: str) -> str:
