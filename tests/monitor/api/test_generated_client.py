@@ -99,7 +99,8 @@ def test_no_operation_is_left_out(package: str) -> None:
 def test_a_program_reports_a_run_with_its_output(client: Any) -> None:
     series = reported_series()
     _, key = PingKey.objects.issue(series, name="cron", who="ada", now=timezone.now())
-    output: Any = importlib.import_module(f"{PACKAGE}.models.ping_in").PingIn("no space left")
+    models = importlib.import_module(f"{PACKAGE}.models")
+    output = models.PingSignalWithTextByKeyJsonPingIn("no space left")
     pinged = operation("reports", "ping_signal_with_text_by_key").sync(
         client=client, key=key, signal="3", body=output
     )
