@@ -30,7 +30,12 @@ FIRST_STEPS = re.compile(r"^## From nothing to a ranked answer$.*?(?=^## )", re.
 def test_the_commands_of_the_page_work(live_server: LiveServer) -> None:
     token = example_grid()
     for command, shown in commands(REPORTS.sub("", PAGE.read_text(encoding="utf-8"))):
-        check(json.loads(shown), json.loads(answer_of(command, live_server.url, token)), command)
+        answer = answer_of(command, live_server.url, token)
+        if shown.startswith("{"):
+            check(json.loads(shown), json.loads(answer), command)
+        else:  # header fields, whose numbers differ
+            without_numbers = [re.sub(r"(?<=[rtq]=)\d+", "N", each) for each in (shown, answer)]
+            assert without_numbers[0].split() == without_numbers[1].split(), command
 
 
 def test_a_scheduler_gets_as_far_as_the_page_says_with_the_role_that_it_names(
