@@ -266,7 +266,7 @@ class SeriesAdmin(VisibleObjects):
 class AlertRuleForm(AlertRuleFormBase):
     """Refuses a threshold out of bounds, an unknown channel, and invalid options or foreign secrets of one.
 
-    *user* is the one who sends the form.
+    *user* sends the form.
     """
 
     user: ClassVar[AbstractBaseUser | AnonymousUser] = AnonymousUser()

@@ -15,8 +15,8 @@ def not_at_fault(alert: Alert, incident: Incident) -> str:
 
     A rule that watches the series only because of its sites needs none if another part of the grid is at
     fault; or, as long as none is named, if none of its sites took part in the step that failed. It gets the
-    message all the same if no other rule with its condition is about these sites, or about more than sites,
-    and of an author who may see the series: a failure must be told.
+    message all the same if no other rule with its condition, whose author may see the series, is about these
+    sites, or about more than sites: a failure must be told.
     """
     if incident.condition or not _watches_only_by_site(alert):
         return ""

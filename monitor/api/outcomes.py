@@ -181,8 +181,8 @@ def report_outcome(request: HttpRequest, forecast: RowId, outcome: OutcomeIn) ->
     summary="Report the outcomes of many jobs",
 )
 def report_outcomes(request: HttpRequest, outcomes: Sent[JobOutcomes]) -> HttpResponse:
-    """As if each were reported by itself, in one transaction: at most 1,000. A refused one has its own error,
-    and the others are stored; so the same request may be sent again."""
+    """The server stores at most 1,000 outcomes in one transaction. A refused outcome has its own error and
+    keeps no other from being stored; the same request may be sent again."""
     readable = [(each.forecast, _job_outcome(each)) for each in outcomes if not isinstance(each, Unreadable)]
     results = iter(record_job_outcomes(request.user, readable, timezone.now()))
     receipts = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from reporters.remote.policy.file import read_policy
 from reporters.remote.signing.base import SigningUnavailable, work_directory
 from reporters.remote.state_directory import StateDirectory, StateError
 from reporters.shells import ssh
+from tests.reporters.needs import needs
 
 SOURCE = {"answer.c": "int main(void) { return 42; }\n"}
 REFUSALS = (
@@ -129,6 +129,9 @@ DOORS = [
 ]  # fmt: skip
 
 
+PROGRAMS = {ssh_key: ["ssh-keygen"], program: ["cc"]}
+
+
 @pytest.fixture
 def short_path() -> Iterator[Path]:
     """Return a new directory whose path leaves room for the name of a socket."""
@@ -140,10 +143,7 @@ def short_path() -> Iterator[Path]:
 def test_nothing_is_used_where_another_user_could_replace_it(
     door: Callable[[Path, Patch], str], short_path: Path, monkeypatch: Patch
 ) -> None:
-    if door is ssh_key and shutil.which("ssh-keygen") is None:
-        pytest.skip("no ssh-keygen")
-    if door is program and shutil.which("cc") is None:
-        pytest.skip("no cc")
+    needs(*PROGRAMS.get(door, ()))
     for name, mode, is_refused in (("safe", 0o755, False), ("shared", 0o777, True)):
         place = short_path / name
         place.mkdir()

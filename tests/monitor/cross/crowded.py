@@ -1,4 +1,4 @@
-"""One depot with a row of every kind, and every user who may look at it."""
+"""One depot with a row of every kind, and the identities that look at it."""
 
 from __future__ import annotations
 
