@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -129,7 +129,7 @@ DOORS = [
 ]  # fmt: skip
 
 
-PROGRAMS = {ssh_key: ["ssh-keygen"], program: ["cc"]}
+PROGRAMS: Mapping[Callable[[Path, Patch], str], list[str]] = {ssh_key: ["ssh-keygen"], program: ["cc"]}
 
 
 @pytest.fixture
