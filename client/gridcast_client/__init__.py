@@ -1154,22 +1154,13 @@ class Client:
     def _tell_all(
         self, messages: Sequence[Any], deadline: Optional[_Deadline] = None
     ) -> list[OutcomeReceipt]:
-        """Return a receipt for each message. A request that is refused as a whole is sent in halves."""
-        if not messages:
-            return []
-        try:
-            answer = self._call("POST", "forecasts/outcomes", document=list(messages), deadline=deadline)
-        except Refused as error:
-            if error.status not in {400, 413, 422}:
-                raise
-            if len(messages) == 1:
-                return [OutcomeReceipt(None, error.code, str(error))]
-            half = len(messages) // 2
-            return self._tell_all(messages[:half], deadline) + self._tell_all(messages[half:], deadline)
-        receipts = self._parsed(_OutcomeReceipts, answer).outcomes
-        if len(receipts) != len(messages):
-            raise UnusableAnswer(f"expected {len(messages)} receipts, got {len(receipts)}")
-        return list(receipts)
+        """Return a receipt for each message."""
+
+        def tell(part: Sequence[Any]) -> Sequence[OutcomeReceipt]:
+            answer = self._call("POST", "forecasts/outcomes", document=list(part), deadline=deadline)
+            return self._parsed(_OutcomeReceipts, answer).outcomes
+
+        return _in_halves(messages, tell, lambda error: OutcomeReceipt(None, error.code, str(error)))
 
     def _tell(self, message: Mapping[str, Any]) -> Told:
         document = dict(message)
@@ -1177,27 +1168,23 @@ class Client:
         return self._parsed(Told, self._call("POST", path, document=document))
 
     def _send(self, lines: Sequence[bytes], deadline: _Deadline) -> list[Receipt]:
-        """Return a receipt for each line. A request that is refused as a whole is sent in halves."""
-        if not lines:
-            return []
+        """Return a receipt for each line."""
         headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
-        body = gzip.compress(b"\n".join(lines), 5)
-        try:
-            answer = self._call("POST", "reports", body=body, headers=headers, deadline=deadline)
-        except Refused as error:
-            if "receipts" in error.fields:  # every report was refused
+
+        def send(part: Sequence[bytes]) -> Sequence[Receipt]:
+            body = gzip.compress(b"\n".join(part), 5)
+            try:
+                answer = self._call("POST", "reports", body=body, headers=headers, deadline=deadline)
+            except Refused as error:
+                if "receipts" not in error.fields:  # else every report was refused
+                    raise
                 answer = error.fields
-            elif error.status not in {400, 413, 422}:
-                raise
-            elif len(lines) == 1:
-                return [Receipt(None, accepted=False, duplicate=False, conflict=False, error=error.detail)]
-            else:
-                half = len(lines) // 2
-                return self._send(lines[:half], deadline) + self._send(lines[half:], deadline)
-        receipts = self._parsed(_Receipts, answer).receipts
-        if len(receipts) != len(lines):
-            raise UnusableAnswer(f"expected {len(lines)} receipts, got {len(receipts)}")
-        return list(receipts)
+            return self._parsed(_Receipts, answer).receipts
+
+        def refused(error: Refused) -> Receipt:
+            return Receipt(None, accepted=False, duplicate=False, conflict=False, error=error.detail)
+
+        return _in_halves(lines, send, refused)
 
     def _listed(
         self, kind: type[T], noun: str, query: Mapping[str, Any], limit: Optional[int]
@@ -1282,6 +1269,29 @@ class _Receipts:
 @dataclass(frozen=True)
 class _OutcomeReceipts:
     outcomes: tuple[OutcomeReceipt, ...]
+
+
+def _in_halves(
+    items: Sequence[Any], send: Callable[[Sequence[Any]], Sequence[T]], refused: Callable[[Refused], T]
+) -> list[T]:
+    """Return the receipt of each of *items*, which *send* sends in one request.
+
+    A request that is refused as a whole is sent in halves; *refused* makes the receipt of a single item.
+    """
+    if not items:
+        return []
+    try:
+        receipts = send(items)
+    except Refused as error:
+        if error.status not in {400, 413, 422}:
+            raise
+        if len(items) == 1:
+            return [refused(error)]
+        half = len(items) // 2
+        return _in_halves(items[:half], send, refused) + _in_halves(items[half:], send, refused)
+    if len(receipts) != len(items):
+        raise UnusableAnswer(f"expected {len(items)} receipts, got {len(receipts)}")
+    return list(receipts)
 
 
 _NO_FORECAST = {"too_few", "segment_changed", "stale", "site_down"}
