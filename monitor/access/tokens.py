@@ -121,7 +121,6 @@ def issue(
     expires_at = _expiry(request, scopes, now, is_administrator=issuer is None or issuer.is_superuser)
     if by is not None:
         site, expires_at = _within(by, scopes, reporter, site, expires_at)
-    if by is not None:
         _lock([by], now)
     _check_number(request.user, now)
     text = ApiToken.objects.issue(
