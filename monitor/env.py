@@ -20,10 +20,9 @@
 ``GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS``  days after a month until its availability is final (default: 10)
 ``GRIDCAST_API_REQUESTS``         API requests that one token, user, reporter or address may send within ten
                                   seconds (default: 20000)
-``GRIDCAST_PROCESSOR_SECONDS``    processor time that the requests of one user may take within ten seconds,
-                                  half of it on one route (default: 15)
-``GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS``  the same for a ping key, and for an address without a login
-                                  (default: 5)
+``GRIDCAST_PROCESSOR_SECONDS``    processor time that the requests of one user, reporter or ping key may take
+                                  within ten seconds, half of it on one route (default: 15)
+``GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS``  the same for an address without a login (default: 1)
 ``GRIDCAST_WEB_MAX_BYTES``        memory of a web process, beyond which it is replaced between requests
                                   (default: 512 MiB more than after its start)
 ``GRIDCAST_CONNECTIONS_PER_ADDRESS``  connections that one address may have in a web process (default: 100)

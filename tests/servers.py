@@ -1,7 +1,8 @@
 """One throwaway PostgreSQL and Valkey for the whole test run, unless the environment names some.
 
 Loaded with ``-p`` (pyproject.toml), because pytest-django reads the settings before any conftest.py is
-imported. Workers of pytest-xdist inherit the environment of the controller, and with it the servers.
+imported. Workers of pytest-xdist inherit the environment of the controller, and with it the servers; of the
+throwaway Valkey each has its own database, as counters and limits are shared by all who use one.
 """
 
 from __future__ import annotations
@@ -18,18 +19,29 @@ import pytest
 # Hundreds of tests empty tables, and each table is a file: on a disk that is slow.
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
-# All workers of a run are one caller, whose budget of processor time is counted by the one Valkey.
+# All tests of a worker are one caller, whose budget of processor time they would exceed together.
 BUDGETS = {"GRIDCAST_PROCESSOR_SECONDS": "1000", "GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS": "1000"}
+DATABASES = 16  # of a Valkey with its default configuration
 OWN_SERVER = "GRIDCAST_TESTS_OWN_SERVER"  # set if the PostgreSQL of this run is the run's own
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
-    if not _asks_for_text_only(early_config) and "PYTEST_XDIST_WORKER" not in os.environ:
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        _choose_database(int(worker.removeprefix("gw")))
+    elif not _asks_for_text_only(early_config):
         stack = contextlib.ExitStack()
         early_config.add_cleanup(stack.close)
         _start(stack)
     return (yield)
+
+
+def _choose_database(worker: int) -> None:
+    """Export a REDIS_URL of this worker alone, unless the environment of the run named a server."""
+    url = os.environ["REDIS_URL"]
+    if url.startswith("redis+socket://") and "?" not in url:
+        os.environ["REDIS_URL"] = f"{url}?virtual_host={worker % DATABASES}"
 
 
 def _asks_for_text_only(config: pytest.Config) -> bool:

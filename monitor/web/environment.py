@@ -8,13 +8,13 @@ from monitor.env import InvalidVariable, whole_number
 
 
 def processor_seconds() -> float:
-    """Return how many seconds of processor time the requests of a user may take within ten seconds."""
+    """Return the seconds of processor time that a user, reporter or ping key may take within ten seconds."""
     return _positive("GRIDCAST_PROCESSOR_SECONDS", 15.0)
 
 
 def anonymous_processor_seconds() -> float:
     """Return the same for the requests of an address without a login."""
-    return _positive("GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS", 5.0)
+    return _positive("GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS", 1.0)
 
 
 def web_max_bytes() -> int | None:

@@ -4,10 +4,12 @@ A limit of requests alone lets one caller take all processors with dear requests
 token or by a session, keys of pings, reporters, and addresses of clients that did not authenticate. Each has
 a budget for all requests, and half of it for each route: a script that repeats one dear request does not lock
 its user out of the pages. A user is also charged the time of the user's statements in the database. The cron
-jobs and the agents of a site behind one address do not share a budget.
+jobs and the agents of a site behind one address do not share a budget. That of an address is small: strangers
+have login pages and a public page to ask for, and hashes of passwords are not charged.
 
 The first request after the budget is used up is refused, not the one that uses it up. The web server sends a
-refusal a second later, so that a client that ignores ``Retry-After`` costs one request a second.
+refusal a second later, and each other 429 to a caller without a login, so that a client that ignores
+``Retry-After`` costs one request a second.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import time
 from collections import OrderedDict
 from contextlib import contextmanager
 from functools import cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -40,7 +43,6 @@ _MICROSECONDS = 1_000_000
 _MOST_CREDENTIALS = 10_000
 _ADDRESS, _PING_KEY, _ROUTE = "address:", "ping key:", "|"
 _PINGS = "/api/v1/ping/"
-_WITHOUT_LOGIN = (_ADDRESS, _PING_KEY)
 
 
 @cache
@@ -52,7 +54,7 @@ def processor_budget() -> RateLimit:
 def _limit(caller: str) -> int:
     seconds = (
         settings.GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS
-        if caller.startswith(_WITHOUT_LOGIN)
+        if caller.startswith(_ADDRESS)
         else settings.GRIDCAST_PROCESSOR_SECONDS
     )
     return int(seconds * _MICROSECONDS) // (2 if _ROUTE in caller else 1)
@@ -109,6 +111,8 @@ class ProcessorBudgetMiddleware:
             response.streaming_content = _charged(request, caller, meter, response.streaming_content)  # type: ignore[attr-defined]
         else:
             _add_headers(response, _charge(request, caller, meter))
+        if response.status_code == HTTPStatus.TOO_MANY_REQUESTS and caller.startswith(_ADDRESS):
+            _hold_back(request)
         return response
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
@@ -190,10 +194,14 @@ def _refuse(request: HttpRequest, standing: Standing) -> HttpResponse:
         response = too_much_processor_time(seconds)
     else:
         page = render_to_string("too_much.html", {"seconds": seconds})
-        response = HttpResponse(page, status=429)
+        response = HttpResponse(page, status=HTTPStatus.TOO_MANY_REQUESTS)
         response["Retry-After"] = str(seconds)
     response["Cache-Control"] = "no-store"
+    _hold_back(request)
+    return response
+
+
+def _hold_back(request: HttpRequest) -> None:
     hold = getattr(request.META.get("gunicorn.socket"), "hold", None)
     if hold is not None:
         hold(HOLD_SECONDS)
-    return response

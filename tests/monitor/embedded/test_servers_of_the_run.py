@@ -8,6 +8,8 @@ import psycopg
 import redis
 from django.conf import settings
 
+from monitor.valkey import server_url
+
 
 def test_the_settings_have_the_servers_of_this_test_run() -> None:
     assert os.environ["REDIS_URL"] == settings.CELERY_BROKER_URL
@@ -17,6 +19,6 @@ def test_the_settings_have_the_servers_of_this_test_run() -> None:
 def test_the_servers_of_this_test_run_answer() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
-    client = redis.Redis.from_url(os.environ["REDIS_URL"].replace("redis+socket://", "unix://"))
+    client = redis.Redis.from_url(server_url(os.environ["REDIS_URL"]))
     assert client.ping()
     client.close()

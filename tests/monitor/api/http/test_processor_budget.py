@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.api.http.processor_budget import processor_budget
+from monitor.api.http.processor_budget import HOLD_SECONDS, processor_budget
 from monitor.models import ApiToken, PingKey, Series
 from monitor.models.token import READ
 from tests.monitor.outside import reported_series
@@ -98,6 +98,29 @@ def test_a_stranger_is_refused_by_address(budget: None, db: None) -> None:
     refusal(stranger, "/login/")
     assert refusal(stranger, "/nothing/").status_code == 429  # no route: all that is left
     assert Client(REMOTE_ADDR="192.0.2.7").get("/login/").status_code == 200
+
+
+class Connection:
+    """The connection of a request in the web server, which notes for how long an answer is held back."""
+
+    def __init__(self) -> None:
+        self.held_seconds: list[float] = []
+
+    def hold(self, seconds: float) -> None:
+        self.held_seconds.append(seconds)
+
+
+def test_every_429_to_a_stranger_is_held_back_and_nothing_else(db: None) -> None:
+    """Also that of failed logins: a client that ignores Retry-After asks once a second."""
+    connection = Connection()
+    stranger = Client(REMOTE_ADDR="192.0.2.9", **{"gunicorn.socket": connection})  # type: ignore[arg-type]
+    form = {"login": "nobody", "password": "wrong"}
+    answers = [stranger.post("/login/", form).status_code for _ in range(60)]
+    refused = answers.count(429)
+    assert refused
+    assert connection.held_seconds == [HOLD_SECONDS] * refused
+    assert stranger.get("/login/").status_code == 200
+    assert len(connection.held_seconds) == refused
 
 
 def test_the_cron_jobs_behind_one_address_have_budgets_of_their_own(budget: None, db: None) -> None:
