@@ -193,7 +193,8 @@ def _refuse(request: HttpRequest, standing: Standing) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         response = too_much_processor_time(seconds)
     else:
-        page = render_to_string("too_much.html", {"seconds": seconds})
+        is_stranger = request.budget_caller.startswith(_ADDRESS)  # type: ignore[attr-defined]
+        page = render_to_string("too_much.html", {"seconds": seconds, "is_stranger": is_stranger})
         response = HttpResponse(page, status=HTTPStatus.TOO_MANY_REQUESTS)
         response["Retry-After"] = str(seconds)
     response["Cache-Control"] = "no-store"

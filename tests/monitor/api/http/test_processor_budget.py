@@ -89,13 +89,14 @@ def test_a_browser_is_refused_with_a_page_and_a_stranger_is_not(budget: None, db
     client = browser(user("viewer"))
     refused = refusal(client, "/help/")
     assert b"<h1>Too many requests</h1>" in refused.content
+    assert b"Your requests have used up their processor time" in refused.content
     assert 1 <= int(refused["Retry-After"]) <= 10
     assert Client().get("/login/").status_code == 200
 
 
 def test_a_stranger_is_refused_by_address(budget: None, db: None) -> None:
     stranger = Client()
-    refusal(stranger, "/login/")
+    assert b"Requests without a login from your network address" in refusal(stranger, "/login/").content
     assert refusal(stranger, "/nothing/").status_code == 429  # no route: all that is left
     assert Client(REMOTE_ADDR="192.0.2.7").get("/login/").status_code == 200
 
