@@ -24,6 +24,7 @@ class Decision:
         is_own: a site admin, and a token that is bound to a site, may at this site only.
         is_everywhere: a token that is bound to a site may not.
         is_program: sessions may not.
+        asked: those of *scopes* that the body of the table asks for: a program without them may not.
         answers: what else a permitted request may be answered with, because the table sends no real content.
     """
 
@@ -32,7 +33,12 @@ class Decision:
     is_own: bool = False
     is_everywhere: bool = False
     is_program: bool = False
+    asked: tuple[str, ...] = ()
     answers: frozenset[int] = frozenset()
+
+    def without_body(self) -> Decision:
+        """Return the decision about a request whose body is not known."""
+        return replace(self, scopes=tuple(scope for scope in self.scopes if scope not in self.asked))
 
     def permits(self, identity: Identity, place: str) -> bool:
         if identity.role is None or identity.role not in self.roles:
@@ -71,7 +77,7 @@ ENTRIES_READ = replace(ENTRIES, scopes=(MANAGE, READ))
 SELF = Decision(ALL_ROLES, ())  # what a token says about itself, or does to itself
 TOKENS_READ = Decision(ALL_ROLES, is_everywhere=True)
 TOKENS = Decision(ALL_ROLES, (MANAGE, READ), is_everywhere=True)  # the token has the scope read, and no site
-NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ))  # the table asks for a token with the scope read
+NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ), asked=(READ,))
 AUDIT = Decision(OPERATORS, is_everywhere=True)
 ADMINISTRATORS = Decision(frozenset({ADMINISTRATOR}))
 PINGS = Decision(MANAGERS, (REPORT,), is_program=True)
