@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench growth lighthouse soak chaos agents fuzz kills ends sbom audit clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench growth lighthouse proofs screens cross soak chaos agents fuzz kills ends sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -32,10 +32,20 @@ test: .venv/.development ## check, and run the tests: the verdict on a change, i
 tests:
 	+$(PY) -m pytest -n 5 --dist loadscope --no-loadscope-reorder -m "not nightly"
 
-nightly: .venv/.development ## the long proofs, an hour or two: a release needs them
+nightly: .venv/.development ## the long proofs, some hours: a release needs them
 	@.ci/system-packages test
-	$(PY) -m pytest -m "nightly or hypothesis" --hypothesis-profile=nightly
-	$(MAKE) soak fuzz kills ends chaos agents growth
+	$(MAKE) proofs screens cross soak fuzz kills ends chaos agents growth
+
+# Each part runs singly, too, within an hour.
+PROOF := $(PY) -m pytest -n 2 -m "nightly or hypothesis" --hypothesis-profile=nightly
+proofs: .venv/.development ## the long versions of tests: special cases, whole tables, more examples of properties
+	$(PROOF) --dist loadscope --ignore=tests/monitor/cross --ignore=tests/monitor/pages tests
+
+screens: .venv/.development ## every page on every screen, light and dark, over full, empty, huge, stale and broken depots
+	$(PROOF) --dist load tests/monitor/pages
+
+cross: .venv/.development ## every kind of row with every page, operation and user
+	$(PROOF) --dist load tests/monitor/cross
 
 CHECKS := check-format check-lint check-prose check-types check-layers check-oldest-python check-migrations
 .PHONY: $(CHECKS) tests
