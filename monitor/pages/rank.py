@@ -82,7 +82,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RankingAnswer:
     """The *ranking* of *series*, None without any; or the *error* in words."""
 
     series: Sequence[str] = ()
@@ -93,7 +93,7 @@ class Answer:
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     now, names = timezone.now(), applications(request.user)
-    question, answer, error = Question(), Answer(), ""
+    question, answer, error = Question(), RankingAnswer(), ""
     try:
         question = read_question(request, names, now)
     except (InvalidQuestion, InvalidRange) as problem:
@@ -118,14 +118,14 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/rank.html", context, status=400 if error else 200)
 
 
-def _answer(request: HttpRequest, question: Question, now: datetime) -> Answer:
+def _answer(request: HttpRequest, question: Question, now: datetime) -> RankingAnswer:
     series: Sequence[str] = ()
     try:
         series = question.series or _candidates(request, question)
         ranking = _ranking(request, question, series[:MOST_PATHS], now) if series else None
     except (InvalidQuestion, InvalidRange, Refused, NotReady) as problem:
-        return Answer(series, error=str(problem))
-    return Answer(series, ranking)
+        return RankingAnswer(series, error=str(problem))
+    return RankingAnswer(series, ranking)
 
 
 def _candidates(request: HttpRequest, question: Question) -> Sequence[str]:

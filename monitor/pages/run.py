@@ -78,7 +78,7 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         ),
         "skip_cause": compute(request, "skipped", lambda: skip_causes([run], request.user).get(run.pk)),
         "may_run_again": not run.is_pending and _may_run(request, run.series),
-        **(compute(request, "knowledge", lambda: _cause(request, run)) or {}),
+        **((compute(request, "knowledge", lambda: _cause(request, run)) if run.signature else None) or {}),
         **(compute(request, "report", lambda: _report(request, run, sites)) or {}),
     }
     if run.is_pending and "report" not in context and not has_failed(request, "report"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from monitor.gridfile.planning import Change
     from monitor.pages.http.entry_form import Submission
-    from monitor.pages.http.form_fields import FormField
 
 MOST_DELIVERIES = 20
 _METHODS = ["GET", "HEAD", "POST"]
@@ -189,10 +189,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         raise Http404
     posted = request.POST if request.method == "POST" else None
     channel_set = alert_form.channel_fields((entry or {}).get("notify", ()), posted)
-
-    def fields() -> list[FormField]:
-        return alert_form.rule_fields(condition, request.user, channel_set, is_new=rule is None)
-
+    fields = partial(alert_form.rule_fields, condition, request.user, channel_set, is_new=rule is None)
     context: dict[str, Any] = {
         "crumbs": crumbs_of("settings", "settings-alerts"),
         "rule": rule,
@@ -221,11 +218,8 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         WebhookReceiver.objects.welcome(channel.get("url", "") for channel in (rule.notify if rule else ()))
         messages.success(request, f"Alert rule {result.change.name} {'changed' if name else 'defined'}.")
         return redirect("settings-alerts")
-    context |= {
-        "form": result.form,
-        "submission": result,
-        "preview": compute(request, "preview", lambda: _preview(request, result)),
-    }
+    preview = compute(request, "preview", lambda: _preview(request, result))
+    context |= {"form": result.form, "submission": result, "preview": preview}
     status = 409 if result.form.has_faults else 200
     return render(request, "pages/settings_alerts_form.html", context, status=status)
 

@@ -25,6 +25,7 @@ from monitor.counters import counters
 from monitor.log import request_id
 from monitor.metrics.definitions import PARTS_FAILED
 from monitor.pages.http import outage
+from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -66,8 +67,9 @@ def announce(request: HttpRequest | Rendering, part: str) -> None:
 def guarded(request: HttpRequest | Rendering, part: str) -> Iterator[None]:
     """Note an exception in the body as a failure of *part*, and go on behind the body.
 
-    Answers that Django makes of exceptions, and an unreachable database, pass. In the transaction of a
-    request that may change something, the body has a savepoint: a failed statement fails no other part.
+    Answers that Django makes of exceptions, an unreachable database, and a statement that took too long pass:
+    the page says so, and makes no other statement that may take as long. In the transaction of a request that
+    may change something, the body has a savepoint: a failed statement fails no other part.
     """
     try:
         with transaction.atomic() if hasattr(request, "is_recorded") else contextlib.nullcontext():
@@ -75,7 +77,7 @@ def guarded(request: HttpRequest | Rendering, part: str) -> Iterator[None]:
     except _ANSWERS:
         raise
     except Exception as error:
-        if outage.is_outage(error):
+        if outage.is_outage(error) or is_cancelled(error):
             raise
         _note_failure(request, part)
 
