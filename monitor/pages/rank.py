@@ -56,6 +56,8 @@ REASONS = {
     "unfaithful": "unfaithful replay",
 }
 
+_REFUSALS = (InvalidQuestion, InvalidRange, Refused, NotReady)  # of a question; they are no failures
+
 
 @dataclass(frozen=True)
 class RankedRow:
@@ -96,7 +98,7 @@ def page(request: HttpRequest) -> HttpResponse:
     question, answer, error = Question(), RankingAnswer(), ""
     try:
         question = read_question(request, names, now)
-    except (InvalidQuestion, InvalidRange) as problem:
+    except _REFUSALS as problem:
         error = str(problem)
     else:
         answer = compute(request, "ranking", lambda: _answer(request, question, now)) or answer
@@ -123,7 +125,7 @@ def _answer(request: HttpRequest, question: Question, now: datetime) -> RankingA
     try:
         series = question.series or _candidates(request, question)
         ranking = _ranking(request, question, series[:MOST_PATHS], now) if series else None
-    except (InvalidQuestion, InvalidRange, Refused, NotReady) as problem:
+    except _REFUSALS as problem:
         return RankingAnswer(series, error=str(problem))
     return RankingAnswer(series, ranking)
 
