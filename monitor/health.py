@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django import db
 from django.conf import settings
 from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError
@@ -48,7 +49,7 @@ def problems(now: datetime) -> list[HealthProblem]:
     """
     try:
         silent, full = _silent_components(now), _low_space()
-    except DatabaseError:
+    except (db.OperationalError, db.InterfaceError):
         return [DEPOT_UNAVAILABLE]
     return [*full, *silent, *_restarting(supervised())]
 

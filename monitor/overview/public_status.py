@@ -8,10 +8,12 @@ Runs of suites with viewers do not count for the states of sites.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from django.db.models import Exists, OuterRef
@@ -25,8 +27,16 @@ from monitor.overview.series_states import BY_GRID, series_states, stale_rows
 
 SHOWN_DAYS = 90
 _DAY_SECONDS = 86400
+Computed = TypeVar("Computed")
 _NEARLY_ALL = 0.99
+SITE_PART = "site"
 OTHER_CAUSE = "Failures"  # of a signature that users wrote: its title may name hosts
+
+
+class Compute(Protocol):
+    """Return what the function returns, which is the named part of an answer; None if it raises."""
+
+    def __call__(self, part: str, function: Callable[[], Computed], /) -> Computed | None: ...
 
 
 class PublicState(StrEnum):
@@ -41,7 +51,6 @@ class PublicState(StrEnum):
 
 
 _OF_SITES = {
-    OperationalState.UP: PublicState.OPERATIONAL,
     OperationalState.HELD: PublicState.PAUSED,
     OperationalState.MAINTENANCE: PublicState.MAINTENANCE,
     OperationalState.DOWN: PublicState.DOWN,
@@ -59,27 +68,40 @@ class PublicIncident:
 
 @dataclass(frozen=True)
 class PublicSite:
-    """A public site.
+    """A public site; None for its state, days or incidents: they could not be read.
 
     Attributes:
         days: the last ``SHOWN_DAYS`` days (UTC), oldest first; None for a day that was not computed.
-        availability: the share of the known time of these days in which it was up; None if unknown.
-        known_seconds: how much of the time of these days is known.
         incidents: the open incidents at it.
     """
 
     name: str
     title: str
-    state: PublicState
-    days: Sequence[SiteDay | None]
-    availability: float | None
-    known_seconds: int
-    incidents: Sequence[PublicIncident]
+    state: PublicState | None
+    days: Sequence[SiteDay | None] | None
+    incidents: Sequence[PublicIncident] | None
+
+    @property
+    def part(self) -> str:
+        """The name of the part of an answer that shows the site."""
+        return f"{SITE_PART}:{self.name}"
+
+    @property
+    def availability(self) -> float | None:
+        """The share of the known time of these days in which it was up; None if unknown."""
+        known = self.known_seconds
+        return sum(day.up_seconds for day in self.days or () if day) / known if known else None
+
+    @property
+    def known_seconds(self) -> int:
+        """How much of the time of these days is known."""
+        known = (day for day in self.days or () if day)
+        return sum(day.up_seconds + day.scheduled_seconds + day.down_seconds for day in known)
 
     @property
     def is_known_throughout(self) -> bool:
         """Whether at least 99 % of these days are known; the last one has not ended yet."""
-        return self.known_seconds >= _NEARLY_ALL * (len(self.days) - 1) * _DAY_SECONDS
+        return self.known_seconds >= _NEARLY_ALL * (SHOWN_DAYS - 1) * _DAY_SECONDS
 
 
 @dataclass(frozen=True)
@@ -93,45 +115,64 @@ class PublicSuite:
 
 @dataclass(frozen=True)
 class PublicStatus:
-    """All that is public; *first_day* is the first of the days of each site."""
+    """All that is public, None if it could not be read; *first_day*: the first of the days of each site."""
 
-    sites: Sequence[PublicSite]
-    suites: Sequence[PublicSuite]
+    sites: Sequence[PublicSite] | None
+    suites: Sequence[PublicSuite] | None
     first_day: date
 
 
-def public_status(now: datetime) -> PublicStatus:
-    """Return what is public at *now*; a constant number of queries, no history is read."""
+def public_status(now: datetime, compute: Compute | None = None) -> PublicStatus:
+    """Return what is public at *now*; a constant number of queries, no history is read.
+
+    With *compute*, what cannot be read is None; without, an exception passes.
+    """
+    compute = compute or _unguarded
     first_day = now.astimezone(UTC).date() - timedelta(days=SHOWN_DAYS - 1)
-    sites = list(Site.objects.public().order_by("sort_name"))
-    states = public_site_states([site.name for site in sites], now)
-    days, incidents = _days(sites, first_day), _incidents(sites)
+    sites = compute("sites", lambda: list(Site.objects.public().order_by("sort_name")))
     return PublicStatus(
-        sites=[
-            PublicSite(
-                name=site.name,
-                title=site.title or site.name,
-                state=site_state(states[site.name], has_incident=site.name in incidents),
-                days=days[site.pk],
-                availability=_availability(days[site.pk]),
-                known_seconds=_known_seconds(days[site.pk]),
-                incidents=incidents.get(site.name, ()),
-            )
-            for site in sites
-        ],
-        suites=_suites(now),
+        sites=None if sites is None else _sites(sites, first_day, now, compute),
+        suites=compute("suites", lambda: _suites(now)),
         first_day=first_day,
     )
 
 
-def site_state(current: CurrentState, *, has_incident: bool = False) -> PublicState:
-    """Return what the public reads of *current*.
+def _unguarded(_part: str, function: Callable[[], Computed], /) -> Computed | None:
+    return function()
+
+
+def _sites(sites: Sequence[Site], first_day: date, now: datetime, compute: Compute) -> list[PublicSite]:
+    states = compute("states", lambda: public_site_states([site.name for site in sites], now))
+    days = compute("availability", lambda: _days(sites, first_day))
+    incidents = compute("incidents", lambda: _incidents(sites))
+
+    def shown(site: Site) -> PublicSite:
+        has_incident = None if incidents is None else site.name in incidents
+        return PublicSite(
+            name=site.name,
+            title=site.title or site.name,
+            state=None if states is None else site_state(states[site.name], has_incident=has_incident),
+            days=None if days is None else days[site.pk],
+            incidents=None if incidents is None else incidents.get(site.name, ()),
+        )
+
+    return [
+        compute(f"{SITE_PART}:{site.name}", partial(shown, site))
+        or PublicSite(site.name, site.title or site.name, None, None, None)
+        for site in sites
+    ]
+
+
+def site_state(current: CurrentState, *, has_incident: bool | None = False) -> PublicState | None:
+    """Return what the public reads of *current*; None if that depends on *has_incident*, and this is None.
 
     A site is degraded if it is up while a resource fails or an incident is open there.
     """
-    if current.state == OperationalState.UP and (current.reasons or has_incident):
+    if current.state != OperationalState.UP:
+        return _OF_SITES[current.state]
+    if current.reasons or has_incident:
         return PublicState.DEGRADED
-    return _OF_SITES[current.state]
+    return None if has_incident is None else PublicState.OPERATIONAL
 
 
 def suite_state(passed: int, failed: int) -> PublicState:
@@ -146,15 +187,6 @@ def _days(sites: Sequence[Site], first_day: date) -> dict[int, list[SiteDay | No
     computed = {(row.site_id, row.day): row for row in rows.exclude(computed_at=None)}
     dates = [first_day + timedelta(days=number) for number in range(SHOWN_DAYS)]
     return {site.pk: [computed.get((site.pk, day)) for day in dates] for site in sites}
-
-
-def _availability(days: Sequence[SiteDay | None]) -> float | None:
-    known = _known_seconds(days)
-    return sum(day.up_seconds for day in days if day) / known if known else None
-
-
-def _known_seconds(days: Sequence[SiteDay | None]) -> int:
-    return sum(day.up_seconds + day.scheduled_seconds + day.down_seconds for day in days if day)
 
 
 def _incidents(sites: Sequence[Site]) -> Mapping[str, Sequence[PublicIncident]]:

@@ -19,6 +19,7 @@ from monitor.models.role import UserRole
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 
 USERS_A_PAGE = 100
 ROLE_TITLES = {
@@ -41,13 +42,14 @@ def page(request: HttpRequest) -> HttpResponseBase:
 def _show(request: HttpRequest) -> HttpResponse:
     users = User.objects.order_by("username").prefetch_related("groups", "administered_sites__site")
     first = (page_number(request.GET.get("page", "")) - 1) * USERS_A_PAGE
-    listed = list(users[first : first + USERS_A_PAGE + 1])
+    shown = users[first : first + USERS_A_PAGE + 1]
+    rows = compute(request, "users", lambda: [(user, roles.grants_of(user)) for user in shown]) or []
     context: dict[str, Any] = {
-        "rows": [(user, roles.grants_of(user)) for user in listed[:USERS_A_PAGE]],
-        "has_more": len(listed) > USERS_A_PAGE,
+        "rows": rows[:USERS_A_PAGE],
+        "has_more": len(rows) > USERS_A_PAGE,
         "page": page_number(request.GET.get("page", "")),
         "roles": [(role.value, title) for role, title in ROLE_TITLES.items()],
-        "sites": Site.objects.values_list("name", flat=True),
+        "sites": compute(request, "grant", lambda: list(Site.objects.values_list("name", flat=True))),
     }
     return render(request, "pages/access.html", context)
 

@@ -25,6 +25,7 @@ from monitor.models import Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import DEFAULT_COOKIES, zone_names
 
 if TYPE_CHECKING:
@@ -40,43 +41,49 @@ MOST_SUGGESTED = 1000  # suites and sites
 @accounts_only
 def account(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # members only
-    factors = Authenticator.objects.filter(user=user)
-    by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
-    codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
+    connected = SocialAccount.objects.filter(user=user)
+    assigned = Incident.objects.visible_to(user).open().filter(assigned_to=user.get_username())
     context = {
         "now": timezone.now(),
-        "grants": roles.grants_of(user),
-        "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
-        "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
-        "has_recovery_codes": bool(codes),
-        "sessions": sessions.of_user(user),
+        "grants": compute(request, "profile", lambda: roles.grants_of(user)),
+        **(compute(request, "factors", lambda: _factors(user)) or {}),
+        "sessions": compute(request, "sessions", lambda: list(sessions.of_user(user))),
         "current_session": request.session.session_key,
-        "connected": SocialAccount.objects.filter(user=user).first(),
+        "connected": compute(request, "login", connected.first),
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
         "zones": zone_names(),
-        "rules": notified_rules(user),
-        "assigned": Incident.objects.visible_to(user).open().filter(assigned_to=user.get_username()),
-        **_defaults(request),
+        "rules": compute(request, "notifications", lambda: notified_rules(user)),
+        "assigned": compute(request, "notifications", lambda: list(assigned)),
+        "defaults": compute(request, "display", lambda: _defaults(request)),
     }
     return render(request, "pages/account.html", context)
 
 
-def _defaults(request: HttpRequest) -> dict[str, Any]:
+def _factors(user: User) -> dict[str, Any]:
+    factors = Authenticator.objects.filter(user=user)
+    by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
+    codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
+    return {
+        "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
+        "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
+        "has_recovery_codes": bool(codes),
+    }
+
+
+def _defaults(request: HttpRequest) -> list[tuple[str, list[str], str]]:
     """Return the suites and sites that lists may begin with, and those that are chosen."""
     if not reads_measurements(request.user):
-        return {}
+        return []
     user = request.user
     visible = {"suite": Suite.objects.visible_to(user), "site": Site.objects.visible_to(user)}
-    return {
-        "defaults": [
-            (
-                noun,
-                list(rows.order_by("sort_name").values_list("name", flat=True)[:MOST_SUGGESTED]),
-                request.COOKIES.get(DEFAULT_COOKIES[noun], ""),
-            )
-            for noun, rows in visible.items()
-        ]
-    }
+    return [
+        (
+            noun,
+            list(rows.order_by("sort_name").values_list("name", flat=True)[:MOST_SUGGESTED]),
+            request.COOKIES.get(DEFAULT_COOKIES[noun], ""),
+        )
+        for noun, rows in visible.items()
+    ]
 
 
 @require_POST

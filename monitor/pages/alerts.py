@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +19,7 @@ from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
 
 OPEN_A_PAGE = 50
@@ -26,16 +29,12 @@ MOST_CLOSED = 50
 @members_only
 @live
 def page(request: HttpRequest) -> HttpResponse:
-    visible = Alert.objects.visible_to(request.user)
-    open_count = visible.open().count()
-    pages = max(1, -(-open_count // OPEN_A_PAGE))
-    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
-    last = number * OPEN_A_PAGE
     now = timezone.now()
-    is_open = listed(visible.open().order_by("-opened_at", "-pk")[last - OPEN_A_PAGE : last], now)
-    closed = listed(visible.exclude(closed_at=None).order_by("-closed_at", "-pk")[:MOST_CLOSED], now)
+    newest = Alert.objects.visible_to(request.user).exclude(closed_at=None).order_by("-closed_at", "-pk")
+    opened = compute(request, "open", lambda: _open(request, now)) or {"open": [], "open_count": 0}
+    closed = compute(request, "closed", lambda: listed(newest[:MOST_CLOSED], now)) or []
     digest = digest_of(
-        [open_count]
+        [opened["open_count"]]
         + [
             (
                 row.alert.pk,
@@ -46,24 +45,34 @@ def page(request: HttpRequest) -> HttpResponse:
                 row.alert.incident_id,
                 row.alert.incident is not None and row.alert.incident.is_held,
             )
-            for row in (*is_open, *closed)
+            for row in (*opened["open"], *closed)
         ]
     )
     if is_current(request, digest):
         return HttpResponse(status=204)
+    shown = [row.alert.pk for row in opened["open"]]
+    rules = AlertRule.objects.visible_to(request.user).filter(enabled=True)
     context = {
-        "open": is_open,
-        "open_count": open_count,
-        "page": number,
-        "pages": pages,
+        **opened,
         "closed": closed,
         "closed_is_full": len(closed) == MOST_CLOSED,
-        "rules": AlertRule.objects.visible_to(request.user).filter(enabled=True).count(),
-        "acknowledgeable": _acknowledgeable(request, [row.alert.pk for row in is_open]),
+        "rules": compute(request, "rules", rules.count),
+        "acknowledgeable": compute(request, "open", lambda: _acknowledgeable(request, shown)),
         "digest": digest,
         "now": timezone.now(),
     }
     return render(request, "parts/alerts.html" if wants_part(request) else "pages/alerts.html", context)
+
+
+def _open(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    """Return the context of the page of open alerts that the query string selects."""
+    alerts = Alert.objects.visible_to(request.user).open()
+    open_count = alerts.count()
+    pages = max(1, -(-open_count // OPEN_A_PAGE))
+    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
+    last = number * OPEN_A_PAGE
+    rows = listed(alerts.order_by("-opened_at", "-pk")[last - OPEN_A_PAGE : last], now)
+    return {"open": rows, "open_count": open_count, "page": number, "pages": pages}
 
 
 def _acknowledgeable(request: HttpRequest, keys: Sequence[int]) -> frozenset[int]:

@@ -17,6 +17,7 @@ from monitor.models import AuditEvent
 from monitor.models.audit_event import VIEW_AUDIT, AuditChannel, AuditOutcome
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry, with_permission
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range
 from monitor.templatetags.components import FilterField
 
@@ -41,7 +42,7 @@ def page(request: HttpRequest) -> HttpResponse:
     events = selected_events(chosen, AuditEvent.objects.visible_to(request.user))
     if before.isascii() and before.isdecimal() and int(before[:30]) < MOST_ID:
         events = events.filter(pk__lt=int(before))
-    shown = list(events[: EVENTS_A_PAGE + 1])
+    shown = compute(request, "events", lambda: list(events[: EVENTS_A_PAGE + 1])) or []
     context = {
         "time_range": chosen_range,
         "events": shown[:EVENTS_A_PAGE],

@@ -28,6 +28,7 @@ from monitor.pages.http.access import check_manageable, managers_only, members_o
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 
 MOST_RECOMPUTATIONS = 50
 SITES_A_PAGE = 40
@@ -38,17 +39,16 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show every site in the month of the query string."""
     now = timezone.now()
     month = _month(request.GET.get("month", ""), now)
-    sites = report.sites_in_month(month, request.user)
-    pages = max(1, -(-len(sites) // SITES_A_PAGE))
-    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
-    shown = sites[(number - 1) * SITES_A_PAGE : number * SITES_A_PAGE]
-    context = {
-        "months": report.months_of_sites(month, now, sites=shown),
-        "site_count": len(sites),
-        "page": number,
-        "pages": pages,
-        **_context(month, now),
-    }
+
+    def sites() -> dict[str, object]:
+        sites = report.sites_in_month(month, request.user)
+        pages = max(1, -(-len(sites) // SITES_A_PAGE))
+        number = min(max(page_number(request.GET.get("page", "")), 1), pages)
+        shown = sites[(number - 1) * SITES_A_PAGE : number * SITES_A_PAGE]
+        months = report.months_of_sites(month, now, sites=shown)
+        return {"months": months, "site_count": len(sites), "page": number, "pages": pages}
+
+    context = {**(compute(request, "sites", sites) or {}), **_context(month, now)}
     return render(request, "pages/availability.html", context)
 
 
@@ -57,17 +57,23 @@ def site(request: HttpRequest, name: str) -> HttpResponse:
     """Show the days and services of a site in a month, and what recomputations changed."""
     found, now = _visible(request, name), timezone.now()
     month = _month(request.GET.get("month", ""), now)
-    shown = report.months_of_sites(month, now, request.user, [found])
+
+    def shown() -> report.MonthOfSite | None:
+        return next(iter(report.months_of_sites(month, now, request.user, [found])), None)
+
+    recomputations = report.recomputations_for(request.user, found)
     context = {
         "crumbs": [
             ("Availability", f"{reverse('availability')}?month={month:%Y-%m}"),
             (found.name, reverse("site", args=[found.name])),
         ],
         "site": found,
-        "shown": next(iter(shown), None),
-        "services": report.services_of_site(found, month, request.user),
-        "recomputations": report.recomputations_for(request.user, found)[:MOST_RECOMPUTATIONS],
-        "versions": report.present_versions(now.date(), found),
+        "shown": compute(request, "days", shown),
+        "services": compute(request, "services", lambda: report.services_of_site(found, month, request.user)),
+        "recomputations": compute(
+            request, "recomputations", lambda: list(recomputations[:MOST_RECOMPUTATIONS])
+        ),
+        "versions": compute(request, "recompute", lambda: report.present_versions(now.date(), found)),
         "may_recompute": may_manage_somewhere(request.user)
         and Site.objects.manageable_by(request.user).filter(pk=found.pk).exists(),
         "most_reason": MAX_REASON_CHARACTERS,
@@ -81,7 +87,7 @@ def recomputations(request: HttpRequest) -> HttpResponse:
     rows = report.recomputations_for(request.user)[:MOST_RECOMPUTATIONS]
     context = {
         "crumbs": crumbs_of("availability"),
-        "recomputations": rows,
+        "recomputations": compute(request, "recomputations", lambda: list(rows)),
         "most": MOST_RECOMPUTATIONS,
         "now": timezone.now(),
     }

@@ -20,6 +20,7 @@ from monitor.models import Series
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.series import metric_names
 from monitor.templatetags.components import FilterField
@@ -34,13 +35,18 @@ SUGGESTED = 50  # series that share a site
 def page(request: HttpRequest) -> HttpResponse:
     chosen = time_range(request, timezone.now(), default="30d")
     first, second = (_series(request, name) for name in ("series", "with"))
-    found = _comparison(request, first, second, chosen)
+
+    def compared() -> dict[str, Any]:
+        found = _comparison(request, first, second, chosen)
+        drawings = _drawings(request, found, _table(found, first, second)) if found else {}
+        return {"comparison": found, **drawings}
+
     context: dict[str, Any] = {
+        **(compute(request, "comparison", compared) or {}),
         "series": first,
         "other": second,
         "time_range": chosen,
-        "fields": _fields(request, first, second),
-        "comparison": found,
+        "fields": compute(request, "filters", lambda: _fields(request, first, second)),
         "forms": list(FILES),
     }
     if first is not None:
@@ -48,8 +54,6 @@ def page(request: HttpRequest) -> HttpResponse:
             ("Series", reverse("series-list")),
             (first.name, reverse("series", args=[first.name])),
         ]
-    if found is not None:
-        context |= _drawings(request, found, _table(found, first, second))
     return render(request, "pages/compare.html", context)
 
 

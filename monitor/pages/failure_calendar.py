@@ -15,6 +15,7 @@ from monitor.failures.incident_calendar import CalendarDay, first_of_month, mont
 from monitor.models import FailureSignature, Incident
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import zone
 from monitor.templatetags.components import FilterField
 
@@ -33,16 +34,22 @@ def page(request: HttpRequest) -> HttpResponse:
         incidents = incidents.filter(signature__name=cause)
     if site:
         incidents = incidents.filter(name__icontains=site)
-    month = month_of(spans_during(incidents, first, clock), first, clock, now)
-    listed = Incident.objects.select_related("signature").in_bulk(month.listed)  # of the visible ones
-    causes = FailureSignature.objects.order_by("title").values_list("name", "title")
-    context = {
-        "month": month,
-        "weeks": [[_cell(day, listed) for day in week] for week in month.weeks],
-        "fields": [
+
+    def shown() -> dict[str, Any]:
+        month = month_of(spans_during(incidents, first, clock), first, clock, now)
+        listed = Incident.objects.select_related("signature").in_bulk(month.listed)  # of the visible ones
+        return {"month": month, "weeks": [[_cell(day, listed) for day in week] for week in month.weeks]}
+
+    def filters() -> list[FilterField]:
+        causes = FailureSignature.objects.order_by("title").values_list("name", "title")
+        return [
             FilterField("signature", "Cause", cause, options=[("", "all"), *causes]),
             FilterField("site", "Site or part", site),
-        ],
+        ]
+
+    context = {
+        **(compute(request, "month", shown) or {"month": month_of([], first, clock, now)}),
+        "fields": compute(request, "filters", filters),
         "is_filtered": bool(cause or site),
     }
     return render(request, "pages/failure_calendar.html", context)

@@ -31,6 +31,7 @@ from monitor.models import Attribution, FailureSignature, Resource, Site
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone, zone_name
 from monitor.templatetags.components import FilterField
 
@@ -67,14 +68,18 @@ class _Selection:
 
     def context(self, request: HttpRequest) -> dict[str, Any]:
         """Return what every page of failures needs."""
-        visible = Site.objects.visible_to(request.user).order_by("sort_name")
-        sites = visible.values_list("name", flat=True)
+
+        def filters() -> list[FilterField]:
+            visible = Site.objects.visible_to(request.user).order_by("sort_name")
+            names = list(visible.values_list("name", flat=True))
+            return [FilterField("site", "Site", self.site, suggestions=names)]
+
         return {
             "time_range": self.chosen,
             "interval_label": self.intervals.interval_label,
             "is_cut": self.chosen.start is None,
             "site": self.site,
-            "fields": [FilterField("site", "Site", self.site, suggestions=list(sites))],
+            "fields": compute(request, "filters", filters),
             "query": urlencode({**self.chosen.query, **({"site": self.site} if self.site else {})}),
             "kinds": list(BreakdownKind),
         }
@@ -85,22 +90,29 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show the causes that the query string selects, so that the address is a permalink."""
     now = timezone.now()
     selected = _selection(request, now)
-    outcomes = selected.outcomes(request)
-    counts = count_failures(outcomes, selected.intervals, selected.end)
     clock = clock_of(zone(request), selected.begin, selected.end)
-    by_hour = count_by_hour(outcomes, clock) if counts.causes else ()
+
+    def counted() -> dict[str, Any]:
+        outcomes = selected.outcomes(request)
+        counts = count_failures(outcomes, selected.intervals, selected.end)
+        by_hour = compute(request, "hours", lambda: count_by_hour(outcomes, clock) if counts.causes else ())
+        unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
+        return {
+            "counts": counts,
+            "repair_times": compute(request, "figures", lambda: repair_times(outcomes)),
+            "by_hour": by_hour,
+            "hour_rows": hour_rows(by_hour or ()),
+            "unknown": unknown,
+        }
+
     visible = Attribution.objects.visible_to(request.user)
-    at_fault = list(recent(visible, selected.begin, selected.site)[: MOST_AT_FAULT + 1])
-    unknown = sum(cause.runs for cause in counts.causes if cause.signature and cause.signature.is_unknown)
+    recent_rows = recent(visible, selected.begin, selected.site)[: MOST_AT_FAULT + 1]
+    at_fault = compute(request, "at-fault", lambda: list(recent_rows)) or []
     context = {
         **selected.context(request),
-        "counts": counts,
-        "repair_times": repair_times(outcomes),
-        "by_hour": by_hour,
+        **(compute(request, "counts", counted) or {}),
         "clock_name": "UTC" if clock is UTC else zone_name(request),
         "hour_columns": ("Weekday", "Hour", "Failed", "Runs"),
-        "hour_rows": hour_rows(by_hour),
-        "unknown": unknown,
         "at_fault": at_fault[:MOST_AT_FAULT],
         "has_more_at_fault": len(at_fault) > MOST_AT_FAULT,
         "now": now,
@@ -113,7 +125,7 @@ def breakdown(request: HttpRequest) -> HttpResponse:
     """Show failures by series, site, path or stage, worst first."""
     now = timezone.now()
     selected, kind = _selection(request, now), _kind(request)
-    broken_down = break_down(selected.outcomes(request), kind)
+    broken_down = compute(request, "rows", lambda: break_down(selected.outcomes(request), kind))
     context = {**selected.context(request), "breakdown": broken_down, "by": kind}
     return render(request, "pages/failure_breakdown.html", context)
 
@@ -124,32 +136,52 @@ def cause(request: HttpRequest, name: str) -> HttpResponse:
     signature = get_object_or_404(FailureSignature, name=name)
     now = timezone.now()
     selected = _selection(request, now)
-    runs = runs_at_site(request.user, selected.site)
-    outcomes = selected.outcomes(request)
-    counts = count_failures(outcomes, selected.intervals, selected.end, signature)
-    count = counts.causes[0] if counts.causes else None
-    episodes = episodes_of(outcomes, signature, now)
-    failed = runs_of(runs, signature, selected.begin, selected.end, MOST_RUNS)
+
+    def counted() -> dict[str, Any]:
+        outcomes = selected.outcomes(request)
+        counts = count_failures(outcomes, selected.intervals, selected.end, signature)
+        count = counts.causes[0] if counts.causes else None
+        rows = zip(counts.starts, count.by_interval, strict=True) if count else ()
+        return {
+            "count": count,
+            "counts": counts,
+            "interval_rows": [(start, runs) for start, runs in rows if runs],
+            **(
+                (compute(request, "episodes", lambda: _episodes(outcomes, signature, now)) if count else None)
+                or {}
+            ),
+        }
+
+    def failed_runs() -> dict[str, Any]:
+        at_site = runs_at_site(request.user, selected.site)
+        runs = runs_of(at_site, signature, selected.begin, selected.end, MOST_RUNS)
+        sites = Resource.objects.sites_by_name(run.failed_resource for run in runs)
+        return {"runs": runs, "resource_sites": sites}
+
+    counts = compute(request, "counts", counted)
+    has_failures = counts is None or counts["count"] is not None
     context = {
         **selected.context(request),
+        **(counts or {}),
+        **((compute(request, "runs", failed_runs) if has_failures else None) or {}),
         "crumbs": crumbs_of("failures"),
         "signature": signature,
-        "count": count,
-        "counts": counts,
         "interval_columns": ("From", "Failed runs"),
-        "interval_rows": [pair for pair in zip(counts.starts, count.by_interval, strict=True) if pair[1]]
-        if count
-        else [],
-        "to_repair": mean_to_repair(each.episode for each in episodes),
-        "repaired": sum(each.episode.is_repaired for each in episodes),
-        "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
-        "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
-        "runs": failed,
-        "resource_sites": Resource.objects.sites_by_name(run.failed_resource for run in failed),
         "most_runs": MOST_RUNS,
         "now": now,
     }
     return render(request, "pages/failure.html", context)
+
+
+def _episodes(outcomes: RunOutcomes, signature: FailureSignature, now: datetime) -> dict[str, Any]:
+    """Return the context of the episodes of the failures by *signature*, newest first."""
+    episodes = episodes_of(outcomes, signature, now)
+    return {
+        "to_repair": mean_to_repair(each.episode for each in episodes),
+        "repaired": sum(each.episode.is_repaired for each in episodes),
+        "episodes": [(each, each.seconds(now)) for each in episodes[:MOST_EPISODES]],
+        "more_episodes": max(len(episodes) - MOST_EPISODES, 0),
+    }
 
 
 def _selection(request: HttpRequest, now: datetime) -> _Selection:

@@ -8,7 +8,9 @@ from django.urls import path
 from django.utils import timezone
 
 from monitor import health
+from monitor.health import HealthProblem
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.parts import compute
 
 
 def healthz(_request: HttpRequest) -> HttpResponse:
@@ -30,9 +32,12 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 @accounts_only
 def banner(request: HttpRequest) -> HttpResponse:
     """Return the banner of an open page; checks the broker as well."""
-    broker = health.broker_problem()
-    problems = [*health.problems(timezone.now()), *([broker] if broker else [])]
-    return render(request, "parts/banner.html", {"service_problems": problems})
+
+    def problems() -> list[HealthProblem]:
+        broker = health.broker_problem()
+        return [*health.problems(timezone.now()), *([broker] if broker else [])]
+
+    return render(request, "parts/banner.html", {"service_problems": compute(request, "banner", problems)})
 
 
 urlpatterns = [

@@ -26,6 +26,7 @@ from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
 
 if TYPE_CHECKING:
@@ -41,27 +42,34 @@ MOST_WINDOWS = 60
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     visible = Hold.objects.visible_to(request.user)
-    active_holds = hold_progress(visible.at(now))
+    active_holds = compute(request, "current-holds", lambda: hold_progress(visible.at(now))) or []
     digest = digest_of([(standing.hold.pk, standing.words) for standing in active_holds])
     if is_current(request, digest):
         return HttpResponse(status=204)
     context: dict[str, Any] = {"held": active_holds, "digest": digest, "now": now}
     if wants_part(request):
         return render(request, "parts/current_holds.html", context)
-    entries = hold_events(visible, LOG_ENTRIES)
-    windows = open_and_planned(request.user, now)
-    shown_windows = windows[:MOST_WINDOWS]
-    changes = latest_changes([shown.window.name for shown in shown_windows])
+    entries = compute(request, "log", lambda: hold_events(visible, LOG_ENTRIES)) or []
     context |= {
+        **(compute(request, "maintenance", lambda: _windows(request, now)) or {}),
         "log": entries,
         "log_is_full": len(entries) == LOG_ENTRIES,
-        "scopes_by_kind": _holdable(request, now),
-        "maintenance": [(shown, changes.get(shown.window.name)) for shown in shown_windows],
-        "more_windows": len(windows) - len(shown_windows),
-        "feeds": feed_statuses(request.user, now),
+        "scopes_by_kind": compute(request, "scopes", lambda: _holdable(request, now)),
+        "feeds": compute(request, "feeds", lambda: feed_statuses(request.user, now)),
         "may_announce": may_manage_somewhere(request.user, CHANGE_WINDOWS),
     }
     return render(request, "pages/holds.html", context)
+
+
+def _windows(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    """Return the context of the open and planned windows, each with its latest change."""
+    windows = open_and_planned(request.user, now)
+    shown_windows = windows[:MOST_WINDOWS]
+    changes = latest_changes([shown.window.name for shown in shown_windows])
+    return {
+        "maintenance": [(shown, changes.get(shown.window.name)) for shown in shown_windows],
+        "more_windows": len(windows) - len(shown_windows),
+    }
 
 
 def _holdable(request: HttpRequest, now: datetime) -> dict[HoldKind, HoldableScopes]:
@@ -106,12 +114,20 @@ def _find(request: HttpRequest, kind: str, name: str) -> Scope:
 
 def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "", status: int = 409) -> HttpResponse:
     now = timezone.now()
+    visible = Hold.objects.visible_to(request.user)
+    series = scope.series().visible_to(request.user).order_by("sort_name")
+
+    def form() -> dict[str, Any]:
+        preview = preview_hold(scope, request.user, list(HOURS), now)
+        return hold_form_context(request, scope, now, preview)
+
     context = {
-        **hold_form_context(request, scope, now, preview_hold(scope, request.user, list(HOURS), now)),
+        **(compute(request, "hold-form", form) or {}),
+        "scope": scope,
         "crumbs": [("Maintenance and pauses", reverse("holds"))],
-        "held": hold_progress(Hold.objects.at(now).of(scope)),
-        "series_of_scope": scope.series().visible_to(request.user).order_by("sort_name"),
-        "log": hold_events(Hold.objects.visible_to(request.user).of(scope), LOG_ENTRIES),
+        "held": compute(request, "state", lambda: hold_progress(Hold.objects.at(now).of(scope))),
+        "series_of_scope": compute(request, "series", lambda: list(series)),
+        "log": compute(request, "log", lambda: hold_events(visible.of(scope), LOG_ENTRIES)),
         "may_hold": may_manage_somewhere(request.user) and holding.may_hold(scope, request.user),
         "error": error,
         "now": now,

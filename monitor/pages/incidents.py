@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -27,7 +27,11 @@ from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
+
+if TYPE_CHECKING:
+    from monitor.models.alert import AlertQuerySet
 
 Action = Callable[[int, str, str, datetime], Incident]  # key, text, user and time
 
@@ -59,7 +63,7 @@ class ListedIncident:
         began_at = self.streak.began_at if self.streak else self.incident.since
         return min(self.incident.since, began_at)
 
-    @property
+    @cached_property
     def is_silenced(self) -> bool:
         return self.incident.is_silenced(self.now)
 
@@ -85,13 +89,21 @@ def page(request: HttpRequest) -> HttpResponse:
     visible = Incident.objects.visible_to(request.user).select_related("signature")
     failing = IncidentSeries.objects.visible_to(request.user)
     alerts = Alert.objects.visible_to(request.user)
-    now_affected = _series_of(failing.filter(until=None), alerts.open())
-    opened = list(visible.open().annotate(affected_count=now_affected)[:MOST_OPEN])
-    ended = visible.exclude(resolved_at=None).annotate(series_count=_series_of(failing, alerts))
-    resolved = list(ended.order_by("-resolved_at", "-pk")[:MOST_RESOLVED])
-    found = incident_streaks([each.pk for each in opened], Series.objects.visible_to(request.user), now)
-    rows = [ListedIncident(each, found.get(each.pk), now) for each in opened]
-    digest = digest_of([[(row.incident.pk, row.facts) for row in rows], [each.pk for each in resolved]])
+
+    def open_incidents() -> list[ListedIncident]:
+        now_affected = _series_of(failing.filter(until=None), alerts.open())
+        opened = list(visible.open().annotate(affected_count=now_affected)[:MOST_OPEN])
+        found = incident_streaks([each.pk for each in opened], Series.objects.visible_to(request.user), now)
+        return [ListedIncident(each, found.get(each.pk), now) for each in opened]
+
+    def resolved_incidents() -> list[Incident]:
+        ended = visible.exclude(resolved_at=None).annotate(series_count=_series_of(failing, alerts))
+        return list(ended.order_by("-resolved_at", "-pk")[:MOST_RESOLVED])
+
+    rows = compute(request, "open", open_incidents) or []
+    resolved = compute(request, "resolved", resolved_incidents) or []
+    seen = compute(request, "open", lambda: [(row.incident.pk, row.facts) for row in rows])
+    digest = digest_of([seen, [each.pk for each in resolved]])
     if is_current(request, digest):
         return HttpResponse(status=204)
     context = {
@@ -128,24 +140,22 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
     now = timezone.now()
     visible = Incident.objects.visible_to(request.user).select_related("signature")
     found = get_object_or_404(visible, pk=pk)
-    series = Series.objects.visible_to(request.user)
-    events = found.events.visible_to(request.user).select_related("series")
-    affected = found.affected.filter(series__in=series).select_related("series")
-    shown = list(affected.order_by(F("until").desc(nulls_first=True), "since")[:MOST_SERIES])
-    counts = streaks({row.series_id: row.series.name for row in shown if row.until is None}, now)
-    context = {
-        "shown": ListedIncident(found, longest(counts.values()), now),
+    events = found.events.visible_to(request.user).select_related("series").order_by("-at", "-pk")
+    alerts = found.alerts.visible_to(request.user)
+    in_order = alerts.order_by("since", "pk")[:MOST_ALERTS]
+    affected = compute(request, "affected", lambda: _affected(request, found, now))
+    context: dict[str, Any] = {
+        **(affected or {"shown": ListedIncident(found, None, now)}),
         "incident": found,
-        "affected": [(row, counts.get(row.series_id) if row.until is None else None) for row in shown],
-        "affected_count": affected.count(),
-        "latest_run": _latest_run(request, longest(counts.values())),
-        "events": list(events.order_by("-at", "-pk")[:MOST_EVENTS]),
+        "events": compute(request, "timeline", lambda: list(events[:MOST_EVENTS])),
         "most_events": MOST_EVENTS,
-        "alerts": listed(found.alerts.visible_to(request.user).order_by("since", "pk")[:MOST_ALERTS], now),
+        "alerts": compute(request, "alerts", lambda: listed(in_order, now)),
         "most_alerts": MOST_ALERTS,
-        "suspicion_messages": notification_states(found.notifications.all()),
+        "suspicion_messages": compute(
+            request, "messages", lambda: notification_states(found.notifications.all())
+        ),
         "crumbs": crumbs_of("incidents"),
-        "earlier": earlier(found, visible),
+        "earlier": compute(request, "earlier", lambda: earlier(found, visible)),
         "most_text": MOST_TEXT,
         "may_act": may_manage_somewhere(request.user)
         and Incident.objects.manageable_by(request.user).filter(pk=pk).exists(),
@@ -153,14 +163,34 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
     }
     if wants_part(request):
         return render(request, "parts/incident.html", context)
+    if context["may_act"]:
+        context |= compute(request, "actions", lambda: _actions(found, alerts)) or {}
+    return render(request, "pages/incident.html", context)
+
+
+def _affected(request: HttpRequest, found: Incident, now: datetime) -> dict[str, Any]:
+    """Return the context of the figures and of the table of the series that the incident affects."""
+    visible = found.affected.filter(series__in=Series.objects.visible_to(request.user))
+    affected = visible.select_related("series")
+    shown = list(affected.order_by(F("until").desc(nulls_first=True), "since")[:MOST_SERIES])
+    counts = streaks({row.series_id: row.series.name for row in shown if row.until is None}, now)
+    return {
+        "shown": ListedIncident(found, longest(counts.values()), now),
+        "affected": [(row, counts.get(row.series_id) if row.until is None else None) for row in shown],
+        "affected_count": affected.count(),
+        "latest_run": _latest_run(request, longest(counts.values())),
+    }
+
+
+def _actions(found: Incident, alerts: AlertQuerySet) -> dict[str, Any]:
+    """Return the context of the buttons and their forms."""
     users = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)
-    context |= {
+    return {
         "is_acknowledged": found.is_acknowledged(),
         "silences": SILENCES,
-        "silence": silence_preview(found.alerts.visible_to(request.user)),
-        "users": list(users[:MOST_USERS]) if context["may_act"] else [],
+        "silence": silence_preview(alerts),
+        "users": list(users[:MOST_USERS]),
     }
-    return render(request, "pages/incident.html", context)
 
 
 def _latest_run(request: HttpRequest, streak: FailureStreak | None) -> Run | None:

@@ -36,6 +36,7 @@ from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.maintenance_form import MaintenanceForm, initial_values, local_text
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import zone, zone_name, zone_names
 from reporters.schedule import InvalidSchedule
 
@@ -132,8 +133,8 @@ def _shown(request: HttpRequest, window: MaintenanceWindow, *, error: str = "") 
     context = {
         "listed": listed,
         "window": window,
-        "occurrences": _occurrences(times_of(window)),
-        "changes": window_changes(window.name, MOST_CHANGES),
+        "occurrences": compute(request, "occurrences", lambda: _occurrences(times_of(window))),
+        "changes": compute(request, "changes", lambda: window_changes(window.name, MOST_CHANGES)),
         "may_change": may_change and listed.state != MaintenanceState.OVER,
         "may_end": may_change and _may_end(window, listed.state),
         "may_delete": _may_delete(request, window),

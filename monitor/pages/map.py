@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -13,15 +14,20 @@ from monitor.charts.map_svg import DrawnLink, Place, draw_map, words_of
 from monitor.overview.site_map import MapSite, site_map
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 
 MOST_LISTED = 30  # links in the table
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
+    return render(request, "pages/map.html", compute(request, "map", lambda: _map(request)) or {})
+
+
+def _map(request: HttpRequest) -> dict[str, Any]:
     content = site_map(request.user, timezone.now())
     links = [DrawnLink(each.first, each.second, each.failing > 0) for each in content.links]
-    context = {
+    return {
         "sites": content.sites,
         "map": draw_map([_place(site) for site in content.sites if site.is_placed], links),
         "unplaced": [site for site in content.sites if not site.is_placed],
@@ -29,7 +35,6 @@ def page(request: HttpRequest) -> HttpResponse:
         "link_count": len(content.links),
         "words": words_of(Counter(site.state for site in content.sites)),
     }
-    return render(request, "pages/map.html", context)
 
 
 def _place(site: MapSite) -> Place:

@@ -92,7 +92,9 @@ def _context(request: HttpRequest, now: datetime) -> dict[str, Any]:
         "incidents": incidents_of(user, now) if is_list or content is None else content.incidents,
         "chosen": chosen,
         "defaults": defaults,
-        "fields": _fields(query, orders, request, getattr(content, "site_names", ())),
+        "fields": compute(
+            request, "filters", lambda: _fields(query, orders, request, getattr(content, "site_names", ()))
+        ),
         "query": urlencode({name: value for name, value in query.items() if value}),
     }
 

@@ -18,6 +18,7 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.crumbs import crumbs_of
+from monitor.pages.http.parts import compute
 
 NAME_CHARACTERS = 100
 MOST_REVOKED = 20
@@ -31,7 +32,8 @@ def page(request: HttpRequest) -> HttpResponse:
     manageable = Series.objects.manageable_by(request.user, MANAGE_REPORTERS)
     reported = manageable.filter(probe=REPORTED_PROBE)
     usable = Count("ping_keys", filter=Q(ping_keys__revoked_at=None), distinct=True)
-    context = {"crumbs": crumbs_of("settings"), "series": reported.annotate(usable=usable)}
+    series = compute(request, "series", lambda: list(reported.annotate(usable=usable)))
+    context = {"crumbs": crumbs_of("settings"), "series": series}
     return render(request, "pages/ping_keys.html", context)
 
 
@@ -79,11 +81,12 @@ def _shown(
 ) -> HttpResponse:
     server = settings.GRIDCAST_URL or request.build_absolute_uri("/").rstrip("/")
     keys = series.ping_keys.order_by("-pk")
+    revoked = keys.exclude(revoked_at=None)[:MOST_REVOKED]
     context = {
         "crumbs": crumbs_of("settings", "ping-keys"),
         "series": series,
-        "usable": keys.filter(revoked_at=None),
-        "revoked": keys.exclude(revoked_at=None)[:MOST_REVOKED],
+        "usable": compute(request, "keys", lambda: list(keys.filter(revoked_at=None))),
+        "revoked": compute(request, "keys", lambda: list(revoked)),
         "created": key,
         "text": text,
         "url": f"{server}/api/v1/ping/{text or PLACEHOLDER}",

@@ -29,6 +29,7 @@ from monitor.forecasts.rank_details import (
 )
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.rank_form import (
     QUANTILES,
     STARTS,
@@ -55,6 +56,8 @@ REASONS = {
     "unfaithful": "unfaithful replay",
 }
 
+_REFUSALS = (InvalidQuestion, InvalidRange, Refused, NotReady)  # of a question; they are no failures
+
 
 @dataclass(frozen=True)
 class RankedRow:
@@ -80,17 +83,27 @@ class Ranking:
     table: Sequence[tuple[Ranked, Sequence[PredictedSeconds | None]]]  # in the order of *stages*
 
 
+@dataclass(frozen=True)
+class RankingAnswer:
+    """The *ranking* of *series*, None without any; or the *error* in words."""
+
+    series: Sequence[str] = ()
+    ranking: Ranking | None = None
+    error: str = ""
+
+
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     now, names = timezone.now(), applications(request.user)
-    question, error, ranking = Question(), "", None
-    series: Sequence[str] = ()
+    question, answer, error = Question(), RankingAnswer(), ""
     try:
         question = read_question(request, names, now)
-        series = question.series or _candidates(request, question)
-        ranking = _ranking(request, question, series[:MOST_PATHS], now) if series else None
-    except (InvalidQuestion, InvalidRange, Refused, NotReady) as problem:
+    except _REFUSALS as problem:
         error = str(problem)
+    else:
+        answer = compute(request, "ranking", lambda: _answer(request, question, now)) or answer
+        error = answer.error
+    series, ranking = answer.series, answer.ranking
     context = {
         "applications": names,
         "question": question,
@@ -105,6 +118,16 @@ def page(request: HttpRequest) -> HttpResponse:
         "now": now,
     }
     return render(request, "pages/rank.html", context, status=400 if error else 200)
+
+
+def _answer(request: HttpRequest, question: Question, now: datetime) -> RankingAnswer:
+    series: Sequence[str] = ()
+    try:
+        series = question.series or _candidates(request, question)
+        ranking = _ranking(request, question, series[:MOST_PATHS], now) if series else None
+    except _REFUSALS as problem:
+        return RankingAnswer(series, error=str(problem))
+    return RankingAnswer(series, ranking)
 
 
 def _candidates(request: HttpRequest, question: Question) -> Sequence[str]:

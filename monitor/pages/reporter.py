@@ -91,34 +91,25 @@ def _may(request: HttpRequest, reporter: Reporter, permission: str) -> bool:
 
 
 def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[str, Any]:
-    (summary,) = list_reporters(Reporter.objects.filter(pk=reporter.pk), request.user, now)
-    series = details.visible_series(reporter, request.user)
     may_manage = _may(request, reporter, MANAGE_REPORTERS)
-    parts = _parts(request, reporter, summary.status, series, now)
-    keys = list(reporter.keys.all()[: details.LATEST_KEYS]) if may_manage else []
-    codes = reporter.enrolment_codes
-    open_codes = codes.filter(used_at=None, expires_at__gt=now).count() if may_manage else 0
-    conflicts = details.conflict_count(reporter)
-    open_alerts = listed(Alert.objects.open().filter(reporter=reporter), now)
+    parts = _parts(request, reporter, now)
+    of_agent = _parts_of_agent(request, reporter, parts["series"], may_manage, now)
+    summary, conflicts = parts["summary"], parts["conflicts"]
     seen = [
-        (summary.state, summary.seen_at, summary.latest, summary.held, len(series), open_codes),
-        parts["assignment"],
-        [(row.chain.pk, row.chain.declared_next, row.received) for row in parts["chains"]],
-        [(row.pk, row.state) for row in (*parts["runs"], *parts["skipped"])],
-        [(row.pk, row.revoked_at) for row in keys],
-        [row.alert.pk for row in open_alerts],
+        summary and (summary.state, summary.seen_at, summary.latest, summary.held),
+        (len(parts["series"]), of_agent["open_codes"]),
+        of_agent["assignment"],
+        [(row.chain.pk, row.chain.declared_next, row.received) for row in of_agent["chains"]],
+        [(row.pk, row.state) for row in (*parts["runs"], *of_agent["skipped"])],
+        [(row.pk, row.revoked_at) for row in of_agent["keys"]],
+        [row.alert.pk for row in parts["alerts_of_reporter"]],
         conflicts.total if conflicts else 0,
     ]
     return {
         **parts,
+        **of_agent,
         "crumbs": crumbs_of("reporters"),
-        "summary": summary,
-        "conflicts": conflicts,
-        "keys": keys,
-        "open_codes": open_codes,
-        "alerts_of_reporter": open_alerts,
-        "status": summary.status,
-        "series": series,
+        "reporter": reporter,
         "may_manage": may_manage,
         "may_hold": _may(request, reporter, OPERATE),
         "server_archive": server_archive_sha256(),
@@ -127,24 +118,40 @@ def _context(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[st
     }
 
 
-def _parts(
-    request: HttpRequest,
-    reporter: Reporter,
-    status: ReporterStatus | None,
-    series: Sequence[Series],
-    now: datetime,
-) -> dict[str, Any]:
+def _parts(request: HttpRequest, reporter: Reporter, now: datetime) -> dict[str, Any]:
     """Return what may fail on its own."""
-    of_policy = series if reporter.is_remote else []
+    series = compute(request, "series", lambda: details.visible_series(reporter, request.user)) or []
+    own, alerts = Reporter.objects.filter(pk=reporter.pk), Alert.objects.open().filter(reporter=reporter)
     return {
+        "summary": compute(request, "state", lambda: list_reporters(own, request.user, now)[0]),
+        "conflicts": compute(request, "conflicts", lambda: details.conflict_count(reporter)),
+        "alerts_of_reporter": compute(request, "alerts", lambda: listed(alerts, now)) or [],
+        "series": series,
+        "runs": compute(request, "runs", lambda: details.latest_runs(series, now)) or [],
+    }
+
+
+def _parts_of_agent(
+    request: HttpRequest, reporter: Reporter, series: Sequence[Series], may_manage: bool, now: datetime
+) -> dict[str, Any]:
+    """Return what may fail on its own, of an agent; of other reporters, nothing."""
+    if not reporter.is_remote:
+        empty = ("chains", "skipped", "policy", "messages_of_agent", "keys")
+        return {"status": None, "assignment": None, "open_codes": 0, **{name: [] for name in empty}}
+    status: ReporterStatus | None = getattr(reporter, "status", None)
+    codes = reporter.enrolment_codes.filter(used_at=None, expires_at__gt=now)
+    keys = reporter.keys.all()[: details.LATEST_KEYS]
+    return {
+        "status": status,
         "assignment": compute(request, "assignment", lambda: details.assignment_state(reporter)),
         "chains": compute(request, "chains", lambda: details.chain_states(reporter)) or [],
-        "runs": compute(request, "runs", lambda: details.latest_runs(series, now)) or [],
-        "skipped": compute(request, "skipped", lambda: details.slots_skipped_by_policy(of_policy, now)) or [],
+        "skipped": compute(request, "skipped", lambda: details.slots_skipped_by_policy(series, now)) or [],
         "policy": compute(request, "policy", lambda: policy_lines(status.policy_summary) if status else []),
         "messages_of_agent": compute(
             request, "messages", lambda: details.newest_messages(status.messages) if status else []
         ),
+        "keys": (compute(request, "keys", lambda: list(keys)) or []) if may_manage else [],
+        "open_codes": (compute(request, "keys", codes.count) or 0) if may_manage else 0,
     }
 
 

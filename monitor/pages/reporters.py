@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -20,7 +20,13 @@ from monitor.overview.reporters import page_of_reporters, server_archive_sha256
 from monitor.pages.http.access import managers_only, members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from monitor.overview.reporters import ReporterPage
 
 DEFAULT_CAPACITY = 4
 
@@ -34,13 +40,12 @@ def page(request: HttpRequest) -> HttpResponseBase:
 
 def _show(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
-    visible = Reporter.objects.manageable_or_visible_to(request.user)
-    content = page_of_reporters(visible, request.user, now, page_number(request.GET.get("page", "")))
-    shown = [
+    content = _listed(request, now, page_number(request.GET.get("page", "")))
+    shown = content and [
         (row.name, row.state, row.seen_at, row.series, row.latest, row.held, row.alerts)
         for row in content.rows
     ]
-    digest = digest_of([shown, content.count])
+    digest = digest_of([shown, content and content.count])
     if is_current(request, digest):
         return HttpResponse(status=204)
     context = {
@@ -54,6 +59,11 @@ def _show(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/reporters.html", {**context, **_form(request)})
 
 
+def _listed(request: HttpRequest, now: datetime, page: int) -> ReporterPage | None:
+    visible = Reporter.objects.manageable_or_visible_to(request.user)
+    return compute(request, "reporters", lambda: page_of_reporters(visible, request.user, now, page))
+
+
 @managers_only(MANAGE_REPORTERS)
 def _create(request: HttpRequest) -> HttpResponse:
     """Create a reporter and show it; if the values are refused, show them again with the error."""
@@ -65,10 +75,12 @@ def _create(request: HttpRequest) -> HttpResponse:
     except ForeignSite as error:
         raise PermissionDenied(str(error)) from error
     except InvalidReporter as error:
-        content = page_of_reporters(
-            Reporter.objects.manageable_or_visible_to(request.user), request.user, now, 1
-        )
-        context = {"overview": content, "server_archive": server_archive_sha256(), "digest": "", "now": now}
+        context = {
+            "overview": _listed(request, now, 1),
+            "server_archive": server_archive_sha256(),
+            "digest": "",
+            "now": now,
+        }
         form = {**_form(request), "error": str(error)}
         return render(request, "pages/reporters.html", {**context, **form}, status=409)
     messages.success(request, f"Reporter {reporter.name} created. Now make an enrolment code for it.")
@@ -79,10 +91,11 @@ def _form(request: HttpRequest) -> dict[str, Any]:
     """Return the context of the form, with the values of a refused submission."""
     if not may_manage_somewhere(request.user, MANAGE_REPORTERS):
         return {}
-    sites = Site.objects.manageable_by(request.user, MANAGE_REPORTERS)
+    names = Site.objects.manageable_by(request.user, MANAGE_REPORTERS).values_list("name", flat=True)
     submitted = {key: request.POST.get(key, "") for key in ("name", "site", "capacity")}
     submitted["capacity"] = submitted["capacity"] or str(DEFAULT_CAPACITY)
-    return {"may_manage": True, "sites": sites.values_list("name", flat=True), "submitted": submitted}
+    sites = compute(request, "new", lambda: list(names))
+    return {"may_manage": True, "sites": sites, "submitted": submitted}
 
 
 entries = [NavigationEntry("Operations", "Reporters", "reporters", pages=("reporter", "reporter-code"))]

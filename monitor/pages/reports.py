@@ -15,6 +15,7 @@ from django.utils.text import capfirst
 from monitor.api.http.few_at_once import few_at_once
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.reports import availability_tables as tables
 from monitor.reports.availability_report import MOST_EPISODES, availability_report, past_periods
 from monitor.reports.pdf import PdfUnavailable, pdf_renderer
@@ -31,7 +32,9 @@ def listing(request: HttpRequest, kind: str) -> HttpResponse:
     context = {
         "kind": period_kind,
         "columns": tables.PERIOD_COLUMNS,
-        "periods": tables.period_lines(past_periods(request.user, period_kind, now)),
+        "periods": compute(
+            request, "periods", lambda: tables.period_lines(past_periods(request.user, period_kind, now))
+        ),
         "present": present,
     }
     return render(request, "pages/reports.html", context)
@@ -43,7 +46,8 @@ def page(request: HttpRequest, period: str) -> HttpResponse:
     chosen, now = _period(period), timezone.now()
     later = chosen.after
     context = {
-        **_content(request, chosen, MOST_SITES),
+        **(compute(request, "report", lambda: _content(request, chosen, MOST_SITES)) or {}),
+        "period": chosen,
         "later": later if later.start <= now else None,
         "has_links": True,
         "crumbs": [(chosen.kind.capitalize() + " reports", reverse(f"reports-{chosen.kind}"))],

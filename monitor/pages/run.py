@@ -36,6 +36,7 @@ from monitor.models import (
 from monitor.models.run import State
 from monitor.models.segment import Identity
 from monitor.pages.http.access import members_only, wants_part
+from monitor.pages.http.parts import compute, has_failed
 from monitor.pages.http.updates import live
 from monitor.performance.expected_durations import expected_durations
 from reporters.report import LEVELS
@@ -70,16 +71,20 @@ def page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "site": site,
         "resource_sites": sites,
         "crumbs": _crumbs(run, site or next(iter(sites.values()), "")),
-        "previous": _neighbour(run, "-slot", slot__lt=run.slot),
-        "next": _neighbour(run, "slot", slot__gt=run.slot),
-        "transitions": run.transitions.all(),
-        "conflicts": ConflictingReport.objects.of(run).defer("packed"),
-        "stages": stage_progress(of_probe(run.series.probe), run.stage) if run.is_pending else [],
-        "skip_cause": skip_causes([run], request.user).get(run.pk),
+        "neighbours": compute(request, "neighbours", lambda: _neighbours(run)),
+        "transitions": compute(request, "ledger", lambda: list(run.transitions.all())),
+        "conflicts": compute(
+            request, "conflicts", lambda: list(ConflictingReport.objects.of(run).defer("packed"))
+        ),
+        "skip_cause": compute(request, "skipped", lambda: skip_causes([run], request.user).get(run.pk)),
         "may_run_again": not run.is_pending and _may_run(request, run.series),
-        **_cause(request, run),
-        **_report(request, run, sites),
+        **((compute(request, "knowledge", lambda: _cause(request, run)) if run.signature else None) or {}),
+        **(compute(request, "report", lambda: _report(request, run, sites)) or {}),
     }
+    if run.is_pending and "report" not in context and not has_failed(request, "report"):
+        context["stages"] = compute(
+            request, "progress", lambda: stage_progress(of_probe(run.series.probe), run.stage)
+        )
     return render(request, "parts/run.html" if wants_part(request) else "pages/run.html", context)
 
 
@@ -154,36 +159,44 @@ def _report(request: HttpRequest, run: Run, sites: Mapping[str, str]) -> dict[st
     raw = RawReport.objects.of(run)
     if raw is None:
         return {}
-    report, metrics = raw.parsed(), of_run(run)
-    segment = metrics[0].segment if metrics else _segment(run, report)
-    transfers = run_transfers(report)
-    names = [
-        *(stage_metric(stage.name) for stage in report.stages),
-        *(transfers.metrics if transfers else ()),
-    ]
-    expected = expected_durations(segment, names, run.slot) if segment and names else {}
+    report = raw.parsed()
+    metrics = compute(request, "metrics", lambda: of_run(run))
+    segment = metrics[0].segment if metrics else None
     text, level = request.GET.get("log", ""), request.GET.get("level", "")
-    context: dict[str, Any] = {
+    return {
         "report": report,
         "metrics": metrics,
-        "segment": segment if metrics else None,
-        "bars": waterfall(report, expected),
-        "has_expected": bool(expected),
-        "log_lines": matching_lines(report.log, text, level),
+        "segment": segment,
+        "log_lines": compute(request, "log", lambda: matching_lines(report.log, text, level)),
         "log_text": text,
         "log_level": level,
         "levels": LEVELS,
         "raw": _indented(raw),
         "received_at": raw.received_at,
         "record": ChainRecord.objects.of(run, raw.received_at),
+        **(compute(request, "stages", lambda: _durations(run, report, segment, sites)) or {}),
+        **(compute(request, "differs", lambda: _last_passed(run, report)) or {}),
     }
-    if transfers is not None:
-        context |= {
-            "transfers": transfers,
-            "transfer_bars": transfers.bars(expected),
-            "paths": transfer_svg(transfers, sites),
-        }
-    return context | _last_passed(run, report)
+
+
+def _durations(run: Run, report: Report, segment: Segment | None, sites: Mapping[str, str]) -> dict[str, Any]:
+    """Return the stages and transfers of *report* as expected in *segment* (None: not known)."""
+    segment = segment or _segment(run, report)
+    transfers = run_transfers(report)
+    names = [
+        *(stage_metric(stage.name) for stage in report.stages),
+        *(transfers.metrics if transfers else ()),
+    ]
+    expected = expected_durations(segment, names, run.slot) if segment and names else {}
+    drawn = {"bars": waterfall(report, expected), "has_expected": bool(expected)}
+    if transfers is None:
+        return drawn
+    return {
+        **drawn,
+        "transfers": transfers,
+        "transfer_bars": transfers.bars(expected),
+        "paths": transfer_svg(transfers, sites),
+    }
 
 
 def _last_passed(run: Run, report: Report) -> dict[str, Any]:
@@ -229,6 +242,11 @@ def _visible(request: HttpRequest, pk: uuid.UUID) -> Run:
     if run is None:
         raise Http404(f"there is no run {pk}")
     return run
+
+
+def _neighbours(run: Run) -> tuple[Run | None, Run | None]:
+    """Return the runs of the same series before and after *run*."""
+    return _neighbour(run, "-slot", slot__lt=run.slot), _neighbour(run, "slot", slot__gt=run.slot)
 
 
 def _neighbour(run: Run, order: str, **condition: Any) -> Run | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -29,6 +29,7 @@ from monitor.models import FailureSignature, Resource, Site
 from monitor.models.run import ENDED
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.templatetags.components import FilterField
 
@@ -56,16 +57,22 @@ def page(request: HttpRequest) -> HttpResponse:
     chosen_range = time_range(request, now, default=DEFAULT_RANGE)
     chosen = _filter(request, chosen_range)
     runs = selected_runs(chosen, request.user)
-    shown, older = page_of_runs(runs, request.GET.get("before", ""), RUNS_A_PAGE)
-    skipped = skip_causes(shown, request.user)
-    causes, failures = causes_of(runs)
+
+    def listed() -> dict[str, Any]:
+        shown, older = page_of_runs(runs, request.GET.get("before", ""), RUNS_A_PAGE)
+        skipped = skip_causes(shown, request.user)
+        return {
+            "runs": [(run, skipped.get(run.pk)) for run in shown],
+            "resource_sites": Resource.objects.sites_by_name(run.failed_resource for run in shown),
+            "older": older,
+        }
+
+    causes, failures = compute(request, "by-cause", lambda: causes_of(runs)) or ([], 0)
     context = {
+        **(compute(request, "runs", listed) or {}),
         "time_range": chosen_range,
-        "fields": _fields(request, chosen),
+        "fields": compute(request, "filters", lambda: _fields(request, chosen)),
         "is_filtered": any((chosen.site, chosen.series, chosen.outcome, chosen.stage, chosen.signature)),
-        "runs": [(run, skipped.get(run.pk)) for run in shown],
-        "resource_sites": Resource.objects.sites_by_name(run.failed_resource for run in shown),
-        "older": older,
         "is_first_page": "before" not in request.GET,
         "causes": causes[:MOST_CAUSES],
         "other_causes": causes[MOST_CAUSES:],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -30,10 +30,11 @@ from monitor.models import Binding
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import zone
 
 if TYPE_CHECKING:
-    from monitor.models import Resource, Run
+    from monitor.models import Resource
     from monitor.models.site import ResourceQuerySet
 
 LEAST_A_PAGE, MOST_A_PAGE = 5, 30  # resources
@@ -68,27 +69,36 @@ def page(request: HttpRequest) -> HttpResponse:
         shown = _shown_day(request, now)
     except InvalidRange as problem:
         error, shown = str(problem), _around(NEXT, now, now)
-    resources, number, pages = _resources(request)
-    days = days_of_resources(request.user, resources, shown.start)
     clock = zone(request)
     context = {
+        **(compute(request, "timeline", lambda: _days(request, shown)) or {}),
         "shown": shown,
         "views": VIEWS,
         "text": _text(request),
         "submitted_at": request.GET.get("at", ""),
-        "days": [(day, day_timeline(day, shown.start, shown.at)) for day in days],
         "labels": [(time, f"{time.astimezone(clock):%H:%M}") for time in shown.hours[::LABEL_EVERY]],
         "columns": ["Resource", *(f"{time.astimezone(clock):%H:%M}" for time in shown.hours)],
-        "rows": [_row(day) for day in days],
-        "exclusives": sorted({run for day in days for run in day.exclusives}, key=lambda run: run.starts_at),
-        "closures": [(day, closure) for day in days for closure in day.closures],
-        "runs": _runs(request, resources, shown),
-        "page": number,
-        "pages": pages,
         "error": error,
         "download_url": f"{reverse('schedule-table')}?{request.GET.urlencode()}",
     }
     return render(request, "pages/schedule.html", context, status=400 if error else 200)
+
+
+def _days(request: HttpRequest, shown: ShownDay) -> dict[str, Any]:
+    """Return the context of the days of the page of resources that the query string selects."""
+    resources, number, pages = _resources(request)
+    days = days_of_resources(request.user, resources, shown.start)
+    return {
+        "days": [(day, day_timeline(day, shown.start, shown.at)) for day in days],
+        "rows": [_row(day) for day in days],
+        "exclusives": sorted({run for day in days for run in day.exclusives}, key=lambda run: run.starts_at),
+        "closures": [(day, closure) for day in days for closure in day.closures],
+        "runs": compute(request, "at", lambda: runs_at(request.user, resources, shown.at))
+        if shown.is_asked
+        else None,
+        "page": number,
+        "pages": pages,
+    }
 
 
 @members_only
@@ -151,10 +161,6 @@ def _page_size(resources: ResourceQuerySet) -> int:
     first = list(resources.values_list("pk", flat=True)[:MOST_A_PAGE])
     bindings = Binding.objects.filter(resource__in=first).order_by().count()
     return min(max(SERIES_A_PAGE * len(first) // max(bindings, 1), LEAST_A_PAGE), MOST_A_PAGE)
-
-
-def _runs(request: HttpRequest, resources: Sequence[Resource], shown: ShownDay) -> Sequence[Run]:
-    return runs_at(request.user, resources, shown.at) if shown.is_asked else ()
 
 
 def _row(day: ResourceDay) -> list[str]:

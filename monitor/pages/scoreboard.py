@@ -30,6 +30,7 @@ from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter, ScoreRange
 from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range
 from monitor.units import humanised, unit_of
 
@@ -50,29 +51,37 @@ def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     chosen = time_range(request, now, default=USUAL_RANGE)
     choice = _choice(request, chosen)
-    board = service.scoreboard(request.user, choice, now)
-    last = service.recent_forecasts(request.user, choice)
-    records = series_records(request.user, choice) if choice.method == METHOD else []
-    points = calibration(records)
+    user = request.user
+    board = compute(request, "board", lambda: service.scoreboard(user, choice, now))
+    last = compute(request, "last", lambda: service.recent_forecasts(user, choice)) or []
+    records = (
+        compute(request, "series", lambda: series_records(user, choice)) if choice.method == METHOD else None
+    ) or []
+    points = compute(request, "calibration", lambda: calibration(records)) or []
+    times = board.times if board else ()
     context = {
         "choice": choice,
         "time_range": chosen,
         "filters": {**_query(choice), **chosen.query},
         "query": urlencode({**_query(choice), **chosen.query}),
-        "names": service.names(request.user, choice.span, now),
+        "names": compute(request, "filters", lambda: service.names(user, choice.span, now)),
         "board": board,
         "last": last,
-        "predictors": [(each, _interval(each)) for each in service.predictors(request.user, choice)],
+        "predictors": compute(
+            request,
+            "predictors",
+            lambda: [(each, _interval(each)) for each in service.predictors(user, choice)],
+        ),
         "unit": unit_of(choice.metric),
         "calibration": points,
-        "calibration_chart": _calibration_chart(points),
-        "horizons": scores_by_horizon(request.user, choice),
-        "worst": worst_series(records),
+        "calibration_chart": compute(request, "calibration", lambda: _calibration_chart(points)),
+        "horizons": compute(request, "horizons", lambda: scores_by_horizon(user, choice)),
+        "worst": compute(request, "series", lambda: worst_series(records)),
         "most_series": MOST_SERIES if len(records) == MOST_SERIES else 0,
-        "consumers": service.consumers(request.user),
-        "error_chart": _error_chart(board.times),
-        "coverage_chart": _coverage_chart(board.times),
-        "actuals_chart": _actuals_chart(last),
+        "consumers": compute(request, "consumers", lambda: service.consumers(user)),
+        "error_chart": compute(request, "times", lambda: _error_chart(times)) if times else None,
+        "coverage_chart": compute(request, "times", lambda: _coverage_chart(times)) if times else None,
+        "actuals_chart": compute(request, "last", lambda: _actuals_chart(last)),
         "newest": last[0].truth_time if last else None,
         "now": now,
     }

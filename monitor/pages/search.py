@@ -12,6 +12,7 @@ from django.utils import timezone
 from monitor.overview.search import AT_MOST, HitGroup, only_hit, search
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.help_search import help_hits
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import zone
 from monitor.pages.http.time_search import time_hits
 
@@ -26,10 +27,11 @@ def page(request: HttpRequest) -> HttpResponse:
     if wants_part(request):
         is_suggestion = request.headers.get("HX-Target") == "search-suggestions"
         at_most = SUGGESTED if is_suggestion else AT_MOST
-        groups = _with_help(_found(request, text, now, at_most), text, at_most)
+        found = compute(request, "results", lambda: _found(request, text, now, at_most)) or []
+        groups = _with_help(found, text, at_most)
         context = {"groups": groups, "text": text, "is_suggestion": is_suggestion}
         return render(request, "parts/search_results.html", context)
-    groups = _found(request, text, now)
+    groups = compute(request, "results", lambda: _found(request, text, now)) or []
     hit = only_hit(groups, text)
     if hit is not None and "all" not in request.GET:
         return redirect(hit.url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from monitor.charts.annotations import Annotation
     from monitor.charts.interval_chart import IntervalChart
     from monitor.charts.time_range import PageRange
+    from monitor.models import Run
 
 LATEST_RUNS = 20
 LATEST_CHANGES = 20
@@ -79,40 +80,44 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     live = _live_context(request, series, now)
     if is_current(request, live["digest"]):
         return HttpResponse(status=204)
-    metrics = metric_names(series)
-    choice = read_choice(request.GET.dict(), metrics)
     context = {
         **live,
-        **(
-            compute(request, "history", lambda: _history(request, series, live["stands"], chosen, choice))
-            or {}
-        ),
+        **(compute(request, "history", lambda: _history(request, series, live["stands"], chosen)) or {}),
         "series": series,
         **_permissions(request, series),
         "now": now,
         "time_range": chosen,
-        "freshness": _freshness(series, now),
+        "freshness": compute(request, "freshness", lambda: _freshness(series, now)),
         "forms": formats.names(),
         "chart_forms": list(FILES),
         "crumbs": [("Series", reverse("series-list"))],
-        "fields": _fields(choice, metrics),
         "chart_csv": _chart_csv(request, name),
     }
     if wants_part(request):
         return render(request, "parts/series.html", context)
-    form = hold_form_context(request, Scope(HoldKind.SERIES, series.name), now)
-    return render(request, "pages/series.html", {**context, **form, **_configuration(series)})
+    scope = Scope(HoldKind.SERIES, series.name)
+    context |= compute(request, "hold-form", lambda: hold_form_context(request, scope, now)) or {}
+    context |= compute(request, "configuration", lambda: _configuration(series)) or {}
+    return render(request, "pages/series.html", context)
 
 
 def _history(
-    request: HttpRequest, series: Series, stands: SegmentStatus, chosen: PageRange, choice: ChartChoice
+    request: HttpRequest, series: Series, stands: SegmentStatus | None, chosen: PageRange
 ) -> dict[str, Any]:
-    """Return the context of the charts, of the table behind them, and of the changes of configuration."""
+    """Return the context of the charts, of the table behind them, and of the changes of configuration.
+
+    *stands* is None if the part "segments" failed: the history, which shows it, is then shown as failed, too.
+    """
+    if stands is None:
+        return {}
+    metrics = metric_names(series)
+    choice = read_choice(request.GET.dict(), metrics)
     history = chart(series, chosen, stands.current, choice)
     drawn = thinned(history) if isinstance(history, RunChart) else history
     events = annotations_of(series, stands.segments, history, chosen.start, chosen.end)
     segment_changes = segment_starts(stands.segments, history.boundaries)[:LATEST_CHANGES]
     return {
+        "fields": _fields(choice, metrics),
         "history": history,
         "drawn_runs": len(drawn.runs) if isinstance(drawn, RunChart) else 0,
         **_plots(drawn, choice, events, chosen.end, zone(request)),
@@ -247,15 +252,15 @@ def _visible(request: HttpRequest, name: str) -> Series:
 
 def _live_context(request: HttpRequest, series: Series, now: datetime) -> dict[str, Any]:
     """Return the context that changes from run to run, with its digest."""
-    latest = list(series.runs.ended().order_by("-slot")[:LATEST_RUNS])
-    underway = list(series.runs.in_flight().order_by("slot"))
-    next_run = series.runs.filter(state=State.EXPECTED).order_by("slot").first()
-    stands = segment_status(series)
-    forecast_outlook = compute(request, "forecast", lambda: outlook(stands))
-    active_holds = hold_progress(Hold.objects.at(now).over(series))
-    alerts = list(Alert.objects.open().filter(series=series).select_related("rule"))
-    maintenance = open_for_series(series, now)
-    has_no_agent = series.enabled and Reporter.objects.unassigned().filter(pk=series.reporter_id).exists()
+    holds, open_alerts = Hold.objects.at(now).over(series), Alert.objects.open().filter(series=series)
+    ended = series.runs.ended().order_by("-slot")
+    latest = compute(request, "latest", lambda: list(ended[:LATEST_RUNS])) or []
+    underway, next_run, has_no_agent = compute(request, "next-run", lambda: _next_run(series)) or _NO_RUN
+    stands = compute(request, "segments", lambda: segment_status(series))
+    forecast_outlook = compute(request, "forecast", lambda: outlook(stands)) if stands else None
+    active_holds = compute(request, "holds", lambda: hold_progress(holds)) or []
+    alerts = compute(request, "alerts", lambda: list(open_alerts.select_related("rule"))) or []
+    maintenance = compute(request, "maintenance", lambda: open_for_series(series, now)) or []
     shown = (
         [(run.pk, run.state, run.stage) for run in (*latest, *underway)],
         next_run and (next_run.pk, next_run.slot <= now),
@@ -264,7 +269,8 @@ def _live_context(request: HttpRequest, series: Series, now: datetime) -> dict[s
         [alert.pk for alert in alerts],
         [window.words for window in maintenance],
         has_no_agent,
-        (stands.current and stands.current.pk, [segment.pk for segment in stands.segments], stands.changes),
+        stands
+        and (stands.current and stands.current.pk, [each.pk for each in stands.segments], stands.changes),
     )
     return {
         "latest": latest,
@@ -278,6 +284,25 @@ def _live_context(request: HttpRequest, series: Series, now: datetime) -> dict[s
         "maintenance": maintenance,
         "digest": digest_of(shown),
     }
+
+
+class _NextRun(NamedTuple):
+    """The runs of a series under way, its next one, and whether its reporter has no assignment yet."""
+
+    underway: Sequence[Run] = ()
+    expected: Run | None = None
+    has_no_agent: bool = False
+
+
+_NO_RUN = _NextRun()
+
+
+def _next_run(series: Series) -> _NextRun:
+    return _NextRun(
+        list(series.runs.in_flight().order_by("slot")),
+        series.runs.filter(state=State.EXPECTED).order_by("slot").first(),
+        series.enabled and Reporter.objects.unassigned().filter(pk=series.reporter_id).exists(),
+    )
 
 
 def _seen_of(outlook: NextRunOutlook) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesCho
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import default_filters
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
@@ -37,8 +38,9 @@ def page(request: HttpRequest) -> HttpResponse:
     for name, known in (("state", STATES), ("kind", KINDS), ("category", probes.CATEGORIES)):
         query[name] = query[name] if query[name] in known else ""
     chosen = SeriesChoice(**query)
-    listed = list_series(
-        request.user, now, chosen, order=order, page=page_number(request.GET.get("page", ""))
+    number = page_number(request.GET.get("page", ""))
+    listed = compute(
+        request, "series-lines", lambda: list_series(request.user, now, chosen, order=order, page=number)
     )
     digest = digest_of(listed)
     if is_current(request, digest):
@@ -52,7 +54,8 @@ def page(request: HttpRequest) -> HttpResponse:
     }
     if wants_part(request):
         return render(request, "parts/series_lines.html", context)
-    return render(request, "pages/series_list.html", {**context, "fields": _fields(request, chosen, order)})
+    fields = compute(request, "filters", lambda: _fields(request, chosen, order))
+    return render(request, "pages/series_list.html", {**context, "fields": fields})
 
 
 def _fields(request: HttpRequest, chosen: SeriesChoice, order: str) -> list[FilterField]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import path, reverse
@@ -13,18 +15,34 @@ from monitor.charts.patterns import Patterns, patterns
 from monitor.depot.rollups.hour_of_week import HOURS
 from monitor.models import Series
 from monitor.pages.http.access import members_only
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.series import metric_names
 from monitor.series.segments import segment_status
 from monitor.templatetags.components import FilterField
 from monitor.units import humanised
 
+if TYPE_CHECKING:
+    from monitor.charts.time_range import PageRange
+
 
 @members_only
 def page(request: HttpRequest, name: str) -> HttpResponse:
     series = get_object_or_404(Series.objects.visible_to(request.user), name=name)
-    now = timezone.now()
-    chosen = time_range(request, now, default="30d")
+    chosen = time_range(request, timezone.now(), default="30d")
+    context = {
+        **(compute(request, "patterns", lambda: _patterns(request, series, chosen)) or {}),
+        "series": series,
+        "time_range": chosen,
+        "crumbs": [("Series", reverse("series-list")), (series.name, reverse("series", args=[name]))],
+        "bin_columns": ("Standard deviations", "Runs"),
+        "hour_columns": ("Weekday", "Hour", "Mean", "Passed runs"),
+    }
+    return render(request, "pages/series_patterns.html", context)
+
+
+def _patterns(request: HttpRequest, series: Series, chosen: PageRange) -> dict[str, Any]:
+    """Return the context of the filters, and of the drawings of the segment and metric that they choose."""
     status, names = segment_status(series), metric_names(series)
     segments = {str(segment.number): segment for segment in status.segments}
     newest = status.current or (status.segments[-1] if status.segments else None)
@@ -32,14 +50,9 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     metric = read_choice(request.GET.dict(), names).metric
     found = patterns(series, segment, chosen.start, chosen.end, zone(request), metric) if segment else None
     numbers = [(number, f"segment {number}") for number in segments]
-    context = {
-        "series": series,
-        "time_range": chosen,
-        "crumbs": [("Series", reverse("series-list")), (series.name, reverse("series", args=[name]))],
+    return {
         "patterns": found,
         "drawings": _drawings(found) if found else {},
-        "bin_columns": ("Standard deviations", "Runs"),
-        "hour_columns": ("Weekday", "Hour", "Mean", "Passed runs"),
         "fields": [
             FilterField("metric", "Metric", metric, [(each, each) for each in names]),
             FilterField(
@@ -47,7 +60,6 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
             ),
         ],
     }
-    return render(request, "pages/series_patterns.html", context)
 
 
 def _drawings(found: Patterns) -> dict[str, object]:

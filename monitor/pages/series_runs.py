@@ -13,6 +13,7 @@ from monitor.models.run import ENDED
 from monitor.overview.run_list import list_runs
 from monitor.pages.http.access import members_only
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range
 from monitor.templatetags.components import FilterField
 
@@ -25,8 +26,11 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     state = request.GET.get("state", "")
     state = state if state in ENDED else ""
     number = page_number(request.GET.get("page", ""))
-    listed = list_runs(series, chosen.start, chosen.end, state=state, page=number)
-    states = [(each, f"{outcome_label(each)} ({listed.counts.get(each, 0):,})") for each in ENDED]
+    listed = compute(
+        request, "runs", lambda: list_runs(series, chosen.start, chosen.end, state=state, page=number)
+    )
+    counts = listed.counts if listed else {}
+    states = [(each, f"{outcome_label(each)} ({counts.get(each, 0):,})") for each in ENDED]
     context = {
         "series": series,
         "listed": listed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,47 +15,55 @@ from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.models.webhook import MANAGE_WEBHOOKS
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 
 class Subject(NamedTuple):
-    """A page of settings: its address, its title, what it is about, and how many there are."""
+    """A page of settings: its address, its title, what it is about, and how many there are (None: failed)."""
 
     url: str
     title: str
     text: str
-    total: int
+    total: int | None
 
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     user = request.user
-    subjects = [
-        Subject(
-            reverse("settings-series"),
+    reported = Series.objects.manageable_by(user, MANAGE_REPORTERS).filter(probe=REPORTED_PROBE)
+    pages: list[tuple[str, str, str, QuerySet[Any]]] = [
+        (
+            "settings-series",
             "Series",
             "Probes with parameters and resources, on a schedule.",
-            Series.objects.visible_to(user).count(),
+            Series.objects.visible_to(user),
         ),
-        Subject(
-            reverse("settings-suites"),
+        (
+            "settings-suites",
             "Suites",
             "Groups of series, their viewers, and for how long their data are kept.",
-            Suite.objects.visible_to(user).count(),
+            Suite.objects.visible_to(user),
         ),
-        Subject(
-            reverse("settings-alerts"),
+        (
+            "settings-alerts",
             "Alert rules",
             "Conditions that open alerts, and the channels that are notified.",
-            AlertRule.objects.visible_to(user).count(),
+            AlertRule.objects.visible_to(user),
         ),
     ]
     if may_manage_somewhere(user, MANAGE_REPORTERS):
-        reported = Series.objects.manageable_by(user, MANAGE_REPORTERS).filter(probe=REPORTED_PROBE)
         text = "Secrets by which programs outside of gridcast report the runs of a series."
-        subjects.append(Subject(reverse("ping-keys"), "Ping keys", text, reported.count()))
+        pages.append(("ping-keys", "Ping keys", text, reported))
     if may_manage_everywhere(user, MANAGE_WEBHOOKS):
         text = "Receivers of signed messages about runs and sites, and their deliveries."
-        subjects.append(Subject(reverse("webhooks"), "Webhooks", text, Webhook.objects.count()))
+        pages.append(("webhooks", "Webhooks", text, Webhook.objects.all()))
+    subjects = [
+        Subject(reverse(name), title, text, compute(request, "totals", rows.count))
+        for name, title, text, rows in pages
+    ]
     return render(request, "pages/settings.html", {"subjects": subjects})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from monitor.alerts import conditions, reporter_conditions, try_channel
 from monitor.alerts.disabled_channels import disabled_channels
 from monitor.alerts.evaluate_reporters import reporters_in_alert, watched_reporters
-from monitor.alerts.listing import notification_states
+from monitor.alerts.listing import NotificationState, notification_states
 from monitor.alerts.replay import DAYS, replay_rule, watched_series
 from monitor.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
@@ -30,6 +31,7 @@ from monitor.pages.http import alert_form, entry_form
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +47,16 @@ _METHODS = ["GET", "HEAD", "POST"]
 
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
+    context = {
+        "crumbs": crumbs_of("settings"),
+        **(compute(request, "rules", lambda: _rules(request)) or {}),
+        "may_add": _may_add(request),
+    }
+    return render(request, "pages/settings_alerts.html", context)
+
+
+def _rules(request: HttpRequest) -> dict[str, Any]:
+    """Return the context of the list of rules: each with what it watches, and which the user may change."""
     user = request.user
     watched: Mapping[str, QuerySet[Any]] = {
         "suites": Suite.objects.visible_to(user),
@@ -53,18 +65,15 @@ def page(request: HttpRequest) -> HttpResponse:
         "reporters": Reporter.objects.manageable_or_visible_to(user),
     }
     named = [Prefetch(noun, rows.only("name")) for noun, rows in watched.items()]
-    rules = AlertRule.objects.visible_to(user).prefetch_related(*named)
     visible = Alert.objects.visible_to(user).open().order_by().values("pk")
     is_open = Count("alerts", filter=Q(alerts__in=visible), distinct=True)
     manageable = AlertRule.objects.manageable_by(user).values_list("pk", flat=True)
-    context = {
-        "crumbs": crumbs_of("settings"),
-        "rules": [_listed(rule, watched) for rule in rules.annotate(open_alerts=is_open)],
+    rules = AlertRule.objects.visible_to(user).prefetch_related(*named).annotate(open_alerts=is_open)
+    return {
+        "rules": [_listed(rule, watched) for rule in rules],
         "disabled_channels": disabled_channels(rules),
         "manageable": set(manageable),
-        "may_add": _may_add(request),
     }
-    return render(request, "pages/settings_alerts.html", context)
 
 
 @members_only
@@ -101,17 +110,21 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
         messages.success(request, f"Alert rule {name} is deleted.")
         return redirect("settings-alerts")
     opened = Alert.objects.visible_to(request.user).filter(rule=rule)
-    alerts, is_open = opened.count(), opened.open().count()
+
+    def losses() -> list[str]:
+        alerts, is_open = opened.count(), opened.open().count()
+        return [
+            "The rule with its channels.",
+            f"The alerts that it opened, with their messages: {alerts:,}, of which {is_open:,} open."
+            " To keep them, disable the rule instead.",
+        ]
+
     context = {
         "noun": "alert rule",
         "name": name,
         "crumbs": crumbs_of("settings", "settings-alerts"),
         "list_url": "settings-alerts",
-        "losses": [
-            "The rule with its channels.",
-            f"The alerts that it opened, with their messages: {alerts:,}, of which {is_open:,} open."
-            " To keep them, disable the rule instead.",
-        ],
+        "losses": compute(request, "losses", losses),
         "hindrance": "The service makes it again: disable it instead." if rule.is_default else "",
         "seen": entry_form.seen_token("alerts", name),
         "error": error,
@@ -176,7 +189,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         raise Http404
     posted = request.POST if request.method == "POST" else None
     channel_set = alert_form.channel_fields((entry or {}).get("notify", ()), posted)
-    fields = alert_form.rule_fields(condition, request.user, channel_set, is_new=rule is None)
+    fields = partial(alert_form.rule_fields, condition, request.user, channel_set, is_new=rule is None)
     context: dict[str, Any] = {
         "crumbs": crumbs_of("settings", "settings-alerts"),
         "rule": rule,
@@ -184,18 +197,18 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         "channel_kinds": channel_set.kinds[: channel_set.present],
         "cancel": "settings-alerts",
         "days": DAYS,
-        "disabled_channels": disabled_channels([rule] if rule else []),
-        **_deliveries(request, rule),
+        **(_of_saved(request, rule) if rule else {}),
     }
     if posted is None:
-        form = entry_form.opened("alerts", fields, alert_form.as_form(entry or {"enabled": True}), entry)
+        values = alert_form.as_form(entry or {"enabled": True})
+        form = compute(request, "form", lambda: entry_form.opened("alerts", fields(), values, entry))
         return render(request, "pages/settings_alerts_form.html", {**context, "form": form})
     manageable = AlertRule.objects.manageable_by(request.user)
     result = entry_form.submitted(
         request,
         "alerts",
         name,
-        fields,
+        fields(),
         complete=lambda submitted: alert_form.as_entry(submitted, channel_set),
         is_permitted=lambda saved: manageable.filter(name=saved).exists(),
         must_review=lambda change: _new_author(request, rule, change),
@@ -205,7 +218,8 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         WebhookReceiver.objects.welcome(channel.get("url", "") for channel in (rule.notify if rule else ()))
         messages.success(request, f"Alert rule {result.change.name} {'changed' if name else 'defined'}.")
         return redirect("settings-alerts")
-    context |= {"form": result.form, "submission": result, "preview": _preview(request, result)}
+    preview = compute(request, "preview", lambda: _preview(request, result))
+    context |= {"form": result.form, "submission": result, "preview": preview}
     status = 409 if result.form.has_faults else 200
     return render(request, "pages/settings_alerts_form.html", context, status=status)
 
@@ -224,21 +238,26 @@ def _new_author(request: HttpRequest, rule: AlertRule | None, change: Change) ->
     ]
 
 
-def _deliveries(request: HttpRequest, rule: AlertRule | None) -> dict[str, Any]:
-    """Return the last messages of *rule*, and the answer to the test that the query string names."""
-    if rule is None:
-        return {}
+def _of_saved(request: HttpRequest, rule: AlertRule) -> dict[str, Any]:
+    """Return what is shown of a saved rule: its channels, a test of one of them, and its messages."""
+    tried = request.GET.get("tried", "")
+    return {
+        "disabled_channels": compute(request, "channels", lambda: disabled_channels([rule])),
+        "tried": compute(request, "channels", lambda: try_channel.answer(tried, rule)),
+        "deliveries": compute(request, "messages", lambda: _deliveries(request, rule)),
+        "most_deliveries": MOST_DELIVERIES,
+        "now": timezone.now(),
+    }
+
+
+def _deliveries(request: HttpRequest, rule: AlertRule) -> list[tuple[Notification, NotificationState]]:
+    """Return the last messages of *rule*, each with its state."""
     visible = Alert.objects.visible_to(request.user).filter(rule=rule).order_by().values("pk")
     rows = Notification.objects.filter(alert__in=visible)
     rows = rows.select_related("alert__series", "alert__reporter")
     latest = list(rows[:MOST_DELIVERIES])
     states = {row.pk: state for row in latest for state in notification_states([row])}
-    return {
-        "deliveries": [(row, states[row.pk]) for row in latest],
-        "most_deliveries": MOST_DELIVERIES,
-        "tried": try_channel.answer(request.GET.get("tried", ""), rule),
-        "now": timezone.now(),
-    }
+    return [(row, states[row.pk]) for row in latest]
 
 
 def _preview(request: HttpRequest, result: Submission) -> Any:

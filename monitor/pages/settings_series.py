@@ -23,6 +23,7 @@ from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import EntryForm, Submission
+from monitor.pages.http.parts import compute
 from monitor.pages.http.series_form import completed, effects, loaded, series_fields
 from monitor.series.next_slots import NextSlot, next_slots
 from reporters.schedule import InvalidSchedule
@@ -51,12 +52,16 @@ def page(request: HttpRequest) -> HttpResponse:
     rows = rows.filter(suite__name=wanted["suite"]) if wanted["suite"] else rows
     after = request.GET.get("after", "").replace("\x00", "")  # by name: a late page costs no more
     in_order = rows.filter(sort_name__gt=sort_name(after)).order_by("sort_name").values_list("pk", flat=True)
-    keys = list(in_order[: SERIES_A_PAGE + 1])  # read in an index, without the rows
-    series = Series.objects.filter(pk__in=keys[:SERIES_A_PAGE]).order_by("sort_name")
+
+    def listed() -> dict[str, Any]:
+        keys = list(in_order[: SERIES_A_PAGE + 1])  # read in an index, without the rows
+        series = Series.objects.filter(pk__in=keys[:SERIES_A_PAGE]).order_by("sort_name")
+        shown = list(series.select_related("suite", "reporter", "leader", "deletion"))
+        return {"series": shown, "has_more": len(keys) > SERIES_A_PAGE}
+
     context = {
         "crumbs": crumbs_of("settings"),
-        "series": list(series.select_related("suite", "reporter", "leader", "deletion")),
-        "has_more": len(keys) > SERIES_A_PAGE,
+        **(compute(request, "series", listed) or {}),
         "after": after,
         "wanted": wanted,
         "may_add": request.user.has_perm(ADD),
@@ -106,14 +111,19 @@ def retire(request: HttpRequest, name: str) -> HttpResponse:
             (name, reverse("settings-series-edit", args=[name])),
         ],
         "series": series,
-        "runs": series.runs.ended().count(),
-        "followers": series.followers.order_by("sort_name").values_list("name", flat=True),
+        **(compute(request, "losses", lambda: _losses(series)) or {}),
         "seen": entry_form.seen_token("series", name),
         "may_change": request.user.has_perm(CHANGE),
         "may_delete": request.user.has_perm(DELETE),
         "error": error,
     }
     return render(request, "pages/settings_series_retire.html", context, status=409 if error else 200)
+
+
+def _losses(series: Series) -> dict[str, Any]:
+    """Return the context of what retiring or deleting *series* concerns: its runs and its followers."""
+    followers = series.followers.order_by("sort_name").values_list("name", flat=True)
+    return {"runs": series.runs.ended().count(), "followers": list(followers)}
 
 
 def _retire(request: HttpRequest, series: Series) -> str:

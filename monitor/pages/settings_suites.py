@@ -22,6 +22,7 @@ from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import FormField, model_fields
+from monitor.pages.http.parts import compute
 
 if TYPE_CHECKING:
     from monitor.gridfile.planning import Change
@@ -42,7 +43,9 @@ def page(request: HttpRequest) -> HttpResponse:
     suites = Suite.objects.visible_to(request.user).prefetch_related("viewers")
     context = {
         "crumbs": crumbs_of("settings"),
-        "suites": suites.annotate(members=Count("series", distinct=True)),
+        "suites": compute(
+            request, "suites", lambda: list(suites.annotate(members=Count("series", distinct=True)))
+        ),
         "may_add": request.user.has_perm(ADD),
         "may_change": request.user.has_perm(CHANGE),
         "may_delete": request.user.has_perm(DELETE),

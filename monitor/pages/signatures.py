@@ -22,6 +22,7 @@ from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.signature_form import (
     EMPTY,
     Form,
@@ -39,14 +40,15 @@ MOST_CHANGES = 50
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
-    proposed = proposals(Run.objects.visible_to(request.user), now)
-    history = JudgedHistory.objects.first()
+    runs, changes = Run.objects.visible_to(request.user), SignatureChange.objects.all()[:MOST_CHANGES]
+    proposed = compute(request, "proposals", lambda: proposals(runs, now)) or []
+    history = compute(request, "judged", JudgedHistory.objects.first)
     context = {
         "crumbs": crumbs_of("failures"),
         "proposals": proposed[:MOST_PROPOSALS],
         "more_proposals": max(len(proposed) - MOST_PROPOSALS, 0),
-        "own": OwnSignature.objects.all(),
-        "changes": SignatureChange.objects.all()[:MOST_CHANGES],
+        "own": compute(request, "own", lambda: list(OwnSignature.objects.all())),
+        "changes": compute(request, "changes", lambda: list(changes)),
         "most_changes": MOST_CHANGES,
         "judged_until": history.rejudge_before if history else None,
         "may_manage": request.user.has_perm(MANAGE_SIGNATURES),
@@ -146,7 +148,8 @@ def _form(
         "reason": reason,
     }
     if signature is not None:
-        context["preview"] = preview(Run.objects.visible_to(request.user), signature, timezone.now())
+        runs = Run.objects.visible_to(request.user)
+        context["preview"] = compute(request, "preview", lambda: preview(runs, signature, timezone.now()))
     return render(request, "pages/signature_form.html", context, status=409 if problems or error else 200)
 
 

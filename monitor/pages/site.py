@@ -67,8 +67,10 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     }
     if wants_part(request):
         return render(request, "parts/site.html", context)
-    form = hold_form_context(request, Scope(HoldKind.SITE, site.name), now) if may_manage else {}
-    return render(request, "pages/site.html", {**context, **form})
+    if may_manage:
+        scope = Scope(HoldKind.SITE, site.name)
+        context |= compute(request, "hold-form", lambda: hold_form_context(request, scope, now)) or {}
+    return render(request, "pages/site.html", context)
 
 
 @members_only

@@ -11,6 +11,7 @@ from monitor.overview import site_list
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.templatetags.components import FilterField
 
@@ -30,16 +31,17 @@ def page(request: HttpRequest) -> HttpResponse:
     text, state, order = (request.GET.get(name, "").replace("\x00", "") for name in ("q", "state", "order"))
     state = state if state in site_list.FILTERS else ""
     order = order if order in site_list.ORDERS else site_list.WORST
-    shown = site_list.list_sites(
-        request.user,
-        now,
-        text=text.strip(),
-        state=state,
-        order=order,
-        page=page_number(request.GET.get("page", "")),
+    number = page_number(request.GET.get("page", ""))
+    shown = compute(
+        request,
+        "sites",
+        lambda: site_list.list_sites(
+            request.user, now, text=text.strip(), state=state, order=order, page=number
+        ),
     )
+    lines = shown.lines if shown else ()
     digest = digest_of(
-        [(line.site.name, line.state, line.failing, line.totals, _days(line)) for line in shown.lines]
+        [(line.site.name, line.state, line.failing, line.totals, _days(line)) for line in lines]
     )
     if is_current(request, digest):
         return HttpResponse(status=204)

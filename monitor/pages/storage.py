@@ -14,6 +14,7 @@ from monitor.api.http.few_at_once import few_at_once
 from monitor.models import Series
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
 from monitor.performance.sweep_csv import sweep_csv
 from monitor.performance.sweeps import newest_to_analyse, stored_sweeps
@@ -37,7 +38,7 @@ MERITS = {
 @members_only
 @live
 def areas_page(request: HttpRequest) -> HttpResponse:
-    areas = storage_areas(request.user)
+    areas = compute(request, "storage", lambda: storage_areas(request.user)) or []
     digest = digest_of([(area.resource.name, area.newest, area.storage) for area in areas])
     if is_current(request, digest):
         return HttpResponse(status=204)
@@ -45,7 +46,9 @@ def areas_page(request: HttpRequest) -> HttpResponse:
     context = {
         "rows": [(area, [(use, area.by_use.get(use.name)) for use in measured]) for area in areas],
         "uses": measured,
-        "merits": [(area, _merits(area)) for area in areas if area.figures],
+        "merits": compute(
+            request, "merit", lambda: [(area, _merits(area)) for area in areas if area.figures]
+        ),
         "merit_titles": list(MERITS.values()),
         "digest": digest,
         "now": timezone.now(),
@@ -60,13 +63,15 @@ def area_page(request: HttpRequest, name: str) -> HttpResponse:
     area = next((area for area in areas if area.resource.name == name), None)
     if area is None:
         raise Http404(f"there is no storage area {name} that you may see")
-    verdicts = series_verdicts(request.user, area.resource)
+    verdicts = compute(request, "sweeps", lambda: series_verdicts(request.user, area.resource)) or []
     digest = digest_of([area.newest, area.storage, [(each.series, each.computed_at) for each in verdicts]])
     if is_current(request, digest):
         return HttpResponse(status=204)
     context = {
         "area": area,
-        "sweeps": [_sweep(verdict) for verdict in verdicts if "sweep" in verdict.content],
+        "sweeps": compute(
+            request, "sweeps", lambda: [_sweep(each) for each in verdicts if "sweep" in each.content]
+        ),
         "others": len(areas) - 1,
         "crumbs": [("Storage", reverse("storage"))],
         "digest": digest,

@@ -21,6 +21,7 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import LIFETIME, READ
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.parts import compute
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -96,17 +97,25 @@ def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str
     user, now = _user(request), timezone.now()
     own = _own(request).order_by("-pk")
     usable = own.usable(now)
+    ended = own.exclude(pk__in=usable.order_by().values("pk"))
     derived = ApiToken.objects.filter(parent=OuterRef("pk"))
-    offered = tokens.offered_scopes(user)
+    manageable = Site.objects.manageable_by(user, MANAGE_REPORTERS)
+    offered = compute(request, "issue", lambda: tokens.offered_scopes(user)) or []
     context: dict[str, Any] = {
-        "grants": [str(grant) for grant in roles.grants_of(user)],
-        "usable": [_row(token, now) for token in usable.annotate(has_derived=Exists(derived))],
-        "ended": [
-            _row(token, now) for token in own.exclude(pk__in=usable.order_by().values("pk"))[:MOST_ENDED]
-        ],
+        "grants": compute(request, "grants", lambda: [str(grant) for grant in roles.grants_of(user)]),
+        "usable": compute(
+            request,
+            "tokens",
+            lambda: [_row(token, now) for token in usable.annotate(has_derived=Exists(derived))],
+        ),
+        "ended": compute(request, "tokens", lambda: [_row(token, now) for token in ended[:MOST_ENDED]]),
         "scopes": [(scope, SCOPE_TITLES[scope]) for scope in offered],
-        "reporters": Reporter.objects.reportable_by(user).values_list("name", flat=True),
-        "sites": Site.objects.manageable_by(user, MANAGE_REPORTERS).values_list("name", flat=True),
+        "reporters": compute(
+            request,
+            "issue",
+            lambda: list(Reporter.objects.reportable_by(user).values_list("name", flat=True)),
+        ),
+        "sites": compute(request, "issue", lambda: list(manageable.values_list("name", flat=True))),
         "spans": SPANS.items(),
         "submitted": _submitted(request, error),
         "issued": issued,

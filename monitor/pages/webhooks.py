@@ -25,6 +25,7 @@ from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import model_fields
 from monitor.pages.http.navigation import NavigationEntry, with_permission
+from monitor.pages.http.parts import compute
 from monitor.webhooks import destination, signature
 from monitor.webhooks.define import WebhookDefinition
 from monitor.webhooks.deliver import redeliver
@@ -61,8 +62,8 @@ def page(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     context = {
         "crumbs": crumbs_of("settings"),
-        "hooks": _listed(now),
-        "deliveries": deliveries[:MOST_DELIVERIES],
+        "hooks": compute(request, "receivers", lambda: _listed(now)),
+        "deliveries": compute(request, "deliveries", lambda: list(deliveries[:MOST_DELIVERIES])),
         "most_deliveries": MOST_DELIVERIES,
         "chosen": chosen,
         "states": DeliveryState.values,
@@ -133,16 +134,20 @@ def delete(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST" and not error:
         messages.success(request, f"Webhook {name} is deleted.")
         return redirect("webhooks")
-    pending = hook.deliveries.filter(state=DeliveryState.PENDING).count()
+
+    def losses() -> list[str]:
+        pending = hook.deliveries.filter(state=DeliveryState.PENDING).count()
+        return [
+            f"The record of its {hook.deliveries.count():,} deliveries.",
+            f"{pending:,} messages that wait: they are not sent.",
+        ]
+
     context = {
         "noun": "webhook",
         "name": name,
         "crumbs": crumbs_of("settings", "webhooks"),
         "list_url": "webhooks",
-        "losses": [
-            f"The record of its {hook.deliveries.count():,} deliveries.",
-            f"{pending:,} messages that wait: they are not sent.",
-        ],
+        "losses": compute(request, "losses", losses),
         "seen": entry_form.seen_token("webhooks", name),
         "error": error,
     }

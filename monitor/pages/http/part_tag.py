@@ -5,7 +5,8 @@ it shows, too. Headings stay outside, so that the sentence says what is missing.
 is for the frame of pages, which has no room for a sentence: it shows a mark with the sentence as its title.
 ``{% part "series" quiet %}`` shows nothing: it encloses what another part of this name goes on with.
 
-The public page is rendered without a request, and kept: an exception fails all of it.
+A name without quotation marks is a variable: ``{% part site.part %}``. A page that is rendered without a
+request has its ``Rendering`` in the context as ``rendering``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from monitor.pages.http import parts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.template.base import NodeList, Parser, Token
+    from django.template.base import FilterExpression, NodeList, Parser, Token
     from django.template.context import Context
 
 register = Library()
@@ -30,16 +31,15 @@ _SHORT, _QUIET = "short", "quiet"
 
 
 class PartNode(Node):
-    def __init__(self, names: Sequence[str], nodelist: NodeList, manner: str) -> None:
+    def __init__(self, names: Sequence[FilterExpression], nodelist: NodeList, manner: str) -> None:
         self.names, self.nodelist, self.manner = names, nodelist, manner
 
     def render(self, context: Context) -> SafeString:
-        request = context.get("request")
-        if request is None:
-            return self.nodelist.render(context)
-        if not parts.has_failed(request, *self.names):
-            with parts.guarded(request, self.names[0]):
-                parts.announce(request, self.names[0])
+        request = context.get("request") or context["rendering"]
+        names = [str(name.resolve(context)) for name in self.names]
+        if not parts.has_failed(request, *names):
+            with parts.guarded(request, names[0]):
+                parts.announce(request, names[0])
                 return self.nodelist.render(context)
         if self.manner == _QUIET:
             return SafeString("")
@@ -51,7 +51,7 @@ class PartNode(Node):
 def part(parser: Parser, token: Token) -> PartNode:
     words = token.split_contents()[1:]
     manner = words.pop() if words and words[-1] in (_SHORT, _QUIET) else ""
-    names = [word.strip("\"'") for word in words]
+    names = [parser.compile_filter(word) for word in words]
     if not names:
         raise TemplateSyntaxError('expected the name of the part: {% part "incidents" %}')
     nodelist = parser.parse(("endpart",))

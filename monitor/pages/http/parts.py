@@ -5,6 +5,8 @@ A view computes a part by ``compute``; the template renders it between ``{% part
 log has the traceback, and ``/metrics`` counts it. What is not within a part fails the whole page, which then
 keeps its navigation (``failed_page``). An answer with a failed part is never taken as current
 (``monitor.pages.http.updates``).
+
+Of parts that a page has several times, the name has a colon: ``site:anl`` is counted as ``site``.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from monitor.counters import counters
 from monitor.log import request_id
 from monitor.metrics.definitions import PARTS_FAILED
 from monitor.pages.http import outage
+from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -38,7 +41,15 @@ _ANSWERS = (Http404, PermissionDenied, SuspiciousOperation)  # Django answers th
 watchers: list[Callable[[str, str], None]] = []
 
 
-def compute(request: HttpRequest, part: str, function: Callable[[], Computed]) -> Computed | None:
+class Rendering:
+    """Takes the place of the request of a *page* that is rendered without one, because it is kept for all."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+        self.failed_parts: set[str] = set()
+
+
+def compute(request: HttpRequest | Rendering, part: str, function: Callable[[], Computed]) -> Computed | None:
     """Return what *function* returns; None if it raises, and the *part* of the page is shown as failed."""
     with guarded(request, part):
         announce(request, part)
@@ -46,18 +57,19 @@ def compute(request: HttpRequest, part: str, function: Callable[[], Computed]) -
     return None
 
 
-def announce(request: HttpRequest, part: str) -> None:
+def announce(request: HttpRequest | Rendering, part: str) -> None:
     """Tell ``watchers`` that *part* begins; called within the body of ``guarded``."""
     for watcher in watchers:
         watcher(page_of(request), part)
 
 
 @contextlib.contextmanager
-def guarded(request: HttpRequest, part: str) -> Iterator[None]:
+def guarded(request: HttpRequest | Rendering, part: str) -> Iterator[None]:
     """Note an exception in the body as a failure of *part*, and go on behind the body.
 
-    Answers that Django makes of exceptions, and an unreachable database, pass. In the transaction of a
-    request that may change something, the body has a savepoint: a failed statement fails no other part.
+    Answers that Django makes of exceptions, an unreachable database, and a statement that took too long pass:
+    the page says so, and makes no other statement that may take as long. In the transaction of a request that
+    may change something, the body has a savepoint: a failed statement fails no other part.
     """
     try:
         with transaction.atomic() if hasattr(request, "is_recorded") else contextlib.nullcontext():
@@ -65,19 +77,21 @@ def guarded(request: HttpRequest, part: str) -> Iterator[None]:
     except _ANSWERS:
         raise
     except Exception as error:
-        if outage.is_outage(error):
+        if outage.is_outage(error) or is_cancelled(error):
             raise
         _note_failure(request, part)
 
 
-def has_failed(request: HttpRequest, *parts: str) -> bool:
+def has_failed(request: HttpRequest | Rendering, *parts: str) -> bool:
     """Return whether one of *parts* has failed; without any, whether a part of the page has."""
     failed: set[str] = getattr(request, "failed_parts", set())
     return not failed.isdisjoint(parts) if parts else bool(failed)
 
 
-def page_of(request: HttpRequest) -> str:
+def page_of(request: HttpRequest | Rendering) -> str:
     """Return the name of the page's URL, whose number is bounded; ``none`` if no page is found."""
+    if isinstance(request, Rendering):
+        return request.page
     match = request.resolver_match
     return (match.view_name or match.route) if match else "none"
 
@@ -97,8 +111,8 @@ def failed_page(request: HttpRequest) -> HttpResponse:
     return HttpResponse(render_to_string("500.html", shown), status=500)
 
 
-def _note_failure(request: HttpRequest, part: str) -> None:
+def _note_failure(request: HttpRequest | Rendering, part: str) -> None:
     page = page_of(request)
-    request.failed_parts = {*getattr(request, "failed_parts", ()), part}  # type: ignore[attr-defined]
+    request.failed_parts = {*getattr(request, "failed_parts", ()), part}  # type: ignore[union-attr]
     logger.exception("cannot compute the part %s of the page %s", part, page)
-    counters.add(PARTS_FAILED.name, page, part)
+    counters.add(PARTS_FAILED.name, page, part.partition(":")[0])

@@ -29,6 +29,12 @@ _TEXT_OF_NOTHING = re.compile(rb'"[^"]*: None\b[^"]*"|"None"')
 _TEXTS = ("text/csv", "text/calendar", "image/svg+xml", "text/plain", "application/openmetrics-text")
 
 
+def is_page(answer: HttpResponseBase) -> bool:
+    """Return whether *answer* is a page, or should have been one."""
+    is_html = answer.headers.get("Content-Type", "").startswith("text/html")
+    return is_html and (answer.status_code == 200 or answer.status_code >= 500)
+
+
 def wrong(visit: Visit, answer: HttpResponseBase) -> Iterator[str]:
     """Yield in words what is wrong with *answer*."""
     if answer.status_code not in PERMITTED and visit.route != "readyz":  # it is 503 without workers

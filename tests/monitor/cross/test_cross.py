@@ -21,10 +21,11 @@ from monitor.models import AlertRule, Incident
 from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.access.world import Identity
-from tests.monitor.cross import crowded, judge
+from tests.monitor.cross import crowded, judge, statements
 from tests.monitor.cross.crossing import Meeting, crossed
 from tests.monitor.cross.crowded import CrowdedDepot, examples_of, varied_models
 from tests.monitor.cross.left_out import NEVER_NULL, NEVER_SET
+from tests.monitor.cross.statements import wrong_without_statements
 from tests.monitor.cross.visits import Visit, admin_visits, all_visits
 from tests.monitor.pages.http.test_parts import noted, planted
 
@@ -56,6 +57,11 @@ def by_route(visits: Sequence[Visit]) -> dict[str, list[Visit]]:
     return grouped
 
 
+def pages_of(depot: CrowdedDepot) -> list[list[Visit]]:
+    """Return the visits of each page."""
+    return [visits for visits in by_route(all_visits(depot)).values() if not visits[0].is_operation]
+
+
 def users_of(depot: CrowdedDepot, visit: Visit) -> list[Identity]:
     """Return the identities that may visit: of a page, those with a session, or with none."""
     return [each for each in depot.identities if visit.is_operation or not each.is_program]
@@ -78,8 +84,7 @@ def test_of_each_page_and_operation_a_row(depot: CrowdedDepot, draw: random.Rand
 @pytest.mark.parametrize("pages", [2, by_night(1000)])
 def test_each_part_may_fail(depot: CrowdedDepot, draw: random.Random, pages: int) -> None:
     """Whatever part of a page raises, the page is shown, with the sentence in its place."""
-    shown = [visits for route, visits in by_route(all_visits(depot)).items() if not route.startswith("GET ")]
-    wrong, client = [], depot.administrator.client
+    wrong, client, shown = [], depot.administrator.client, pages_of(depot)
     for visits in draw.sample(shown, min(pages, len(shown))):
         path = draw.choice(visits).path
         with noted() as seen:
@@ -89,7 +94,28 @@ def test_each_part_may_fail(depot: CrowdedDepot, draw: random.Random, pages: int
                 answer = client.get(path)
             if answer.status_code != 200 or judge.FAILED_PART not in answer.content.decode():
                 wrong.append(f"{path} without {part}: {answer.status_code}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("pages", [3, by_night(1000)])
+def test_each_statement_may_fail(depot: CrowdedDepot, draw: random.Random, pages: int) -> None:
+    """Whatever statement of a page the database refuses, the page is shown without the part that made it."""
+    client, shown = depot.administrator.client, pages_of(depot)
+    client.raise_request_exception = False
+    found: list[str] = []
+    for visits in draw.sample(shown, min(pages, len(shown))):
+        path = draw.choice(visits).path
+        if judge.is_page(client.get(path)):
+            found += wrong_without_statements(client, path)
+    assert not found, "\n".join(found)
+
+
+def test_a_statement_outside_of_parts_is_found(depot: CrowdedDepot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No statement outside of parts is permitted: the ones about the object and the permissions are found."""
+    monkeypatch.setattr(statements, "MOST_OUTSIDE", 0)
+    (found,) = wrong_without_statements(depot.administrator.client, "/settings/suites/edit/main/")
+    assert "statements outside of parts" in found
+    assert "monitor_suite" in found
 
 
 @pytest.mark.nightly

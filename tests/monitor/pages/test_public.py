@@ -21,6 +21,7 @@ from monitor.overview.public_status import PublicState, public_status, site_stat
 from monitor.pages import public
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
+from tests.monitor.pages.http.test_parts import SENTENCE, planted
 
 REFUSED = "cannot connect to site2.example.org:22: Connection refused"
 
@@ -85,29 +86,29 @@ def test_availability_is_that_of_the_time_that_is_known(
     for ago in range(1, 90):
         day = today - timedelta(days=ago)
         SiteDay.objects.create(site=site, day=day, up_seconds=86400, computed_at=now)
-    (status,) = public_status(now).sites  # the page itself is cached for a minute
+    (status,) = public_status(now).sites or ()  # the page itself is cached for a minute
     assert status.is_known_throughout
 
 
 def test_titles_of_signatures_that_users_wrote_are_not_public(failures: None, now: datetime) -> None:
     Site.objects.filter(name="site2").update(is_public=True)
     FailureSignature.objects.update(origin="page", title="disk of secret-host")
-    (site,) = public_status(now).sites
-    assert [incident.cause for incident in site.incidents] == ["Failures"]
+    (site,) = public_status(now).sites or ()
+    assert [incident.cause for incident in site.incidents or ()] == ["Failures"]
 
 
 def test_failures_of_a_suite_with_viewers_are_not_public(failures: None, grid: Grid, now: datetime) -> None:
     Site.objects.filter(name="site2").update(is_public=True)
     Suite.objects.get(name="main").viewers.add(Group.objects.create(name="physicists"))
-    (site,) = public_status(now).sites
-    assert (site.state, list(site.incidents)) == (PublicState.UNKNOWN, [])
+    (site,) = public_status(now).sites or ()
+    assert (site.state, site.incidents) == (PublicState.UNKNOWN, ())
 
 
 def test_a_public_suite_has_a_state_of_its_own(failures: None, grid: Grid, now: datetime) -> None:
     Suite.objects.filter(name="main").update(is_public=True)
-    assert [suite.state for suite in public_status(now).suites] == [PublicState.DOWN]
+    assert [suite.state for suite in public_status(now).suites or ()] == [PublicState.DOWN]
     builders.passed(grid.circle, now)
-    assert [suite.state for suite in public_status(now).suites] == [PublicState.DEGRADED]
+    assert [suite.state for suite in public_status(now).suites or ()] == [PublicState.DEGRADED]
     assert not public_status(now).sites
 
 
@@ -126,6 +127,47 @@ def test_a_network_that_asks_too_often_is_refused(
     answers = [visitor.get("/public/") for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[-1]["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize("part", ["states", "availability", "incidents", "suites", "site:site2"])
+def test_what_fails_takes_away_nothing_else_and_is_kept_for_seconds(
+    failures: None, visitor: Client, now: datetime, part: str
+) -> None:
+    Site.objects.filter(name__in=["site2", "site3"]).update(is_public=True)
+    Suite.objects.filter(name="main").update(is_public=True)
+    site, today = Site.objects.get(name="site2"), now.astimezone(UTC).date()
+    SiteDay.objects.update_or_create(
+        site=site,
+        service="",
+        day=today,
+        defaults={"up_seconds": 2700, "down_seconds": 900, "computed_at": now},
+    )
+    with planted("public", part):
+        answer = visitor.get("/public/")
+        badges = [visitor.get(f"/public/badges/sites/{name}.svg") for name in ("site2", "site3")]
+    text = answer.content.decode()
+    assert (answer.status_code, SENTENCE in text) == (200, True)
+    assert "<h3>site2</h3>" in text
+    assert "<h3>site3</h3>" in text
+    assert ("Up 75.0 %" in text) == (part not in {"availability", "site:site2"})
+    assert ("Connection refused, since" in text) == (part not in {"incidents", "site:site2"})
+    assert ("<h3>main</h3>" in text) == (part != "suites")
+    assert answer["Cache-Control"] == "public, max-age=5"
+    assert [badge.status_code for badge in badges] == [200, 200]
+
+
+def test_no_badge_is_missing_because_the_sites_could_not_be_read(failures: None, visitor: Client) -> None:
+    Site.objects.filter(name="site2").update(is_public=True)
+    with planted("public", "sites"):
+        answer, page = visitor.get("/public/badges/sites/site2.svg"), visitor.get("/public/")
+    assert (answer.status_code, answer["Cache-Control"]) == (503, "public, max-age=5")
+    assert SENTENCE in page.content.decode()
+    assert "Nothing is public" not in page.content.decode()
+
+
+def test_a_site_that_is_up_is_not_called_operational_while_incidents_cannot_be_read() -> None:
+    up = CurrentState(OperationalState.UP, None, None, [])
+    assert site_state(up, has_incident=None) is None
 
 
 def test_the_label_of_a_badge_is_escaped() -> None:
