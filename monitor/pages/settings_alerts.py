@@ -20,7 +20,7 @@ from monitor.alerts.listing import notification_states
 from monitor.alerts.replay import DAYS, replay_rule, watched_series
 from monitor.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
-from monitor.gridfile.alert_entries import CONDITIONS
+from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry
 from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite, WebhookReceiver
 from monitor.models.alert import CHANGE_RULES
@@ -30,6 +30,7 @@ from monitor.pages.http import alert_form, entry_form
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.read_form import accepts_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/settings_alerts.html", context)
 
 
+@accepts_form(entry_form.most_bytes(AlertRuleEntry))
 @members_only
 @managers_only(CHANGE_RULES)
 @require_http_methods(_METHODS)
@@ -82,6 +84,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _edited(request, None, condition)
 
 
+@accepts_form(entry_form.most_bytes(AlertRuleEntry))
 @members_only
 @managers_only(CHANGE_RULES)
 @require_http_methods(_METHODS)
@@ -91,6 +94,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return _edited(request, rule, condition if condition in CONDITIONS else rule.condition)
 
 
+@accepts_form(entry_form.most_bytes(AlertRuleEntry))
 @members_only
 @managers_only(CHANGE_RULES)
 @require_http_methods(_METHODS)

@@ -22,6 +22,7 @@ from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import FormField, model_fields
+from monitor.pages.http.read_form import accepts_form
 
 if TYPE_CHECKING:
     from monitor.gridfile.planning import Change
@@ -50,6 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/settings_suites.html", context)
 
 
+@accepts_form(entry_form.most_bytes(SuiteEntry))
 @members_only
 @permission_required(ADD, raise_exception=True)
 @require_http_methods(_METHODS)
@@ -57,6 +59,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _edited(request, "")
 
 
+@accepts_form(entry_form.most_bytes(SuiteEntry))
 @members_only
 @permission_required(CHANGE, raise_exception=True)
 @require_http_methods(_METHODS)
@@ -64,6 +67,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return _edited(request, get_object_or_404(Suite.objects.visible_to(request.user), name=name).name)
 
 
+@accepts_form(entry_form.most_bytes(SuiteEntry))
 @members_only
 @permission_required(DELETE, raise_exception=True)
 @require_http_methods(_METHODS)

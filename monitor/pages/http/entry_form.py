@@ -13,10 +13,12 @@ from monitor.gridfile.entries import EntryChanged, EntryError
 from monitor.gridfile.planning import Change, describe
 from monitor.gridfile.problems import NOUNS
 from monitor.pages.http.form_fields import FormField, Kind, Raw
+from monitor.pages.http.read_form import entry_bytes
 from monitor.pages.http.updates import digest_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+    from pydantic import BaseModel
 
     from monitor.gridfile.definition import Definition
     from monitor.gridfile.entries import Entry
@@ -141,6 +143,11 @@ class Submission:
     @property
     def differences(self) -> Sequence[str]:
         return [] if self.change is None else [describe(each) for each in self.change.values()]
+
+
+def most_bytes(entry: type[BaseModel]) -> int:
+    """Return how large the fields of a form of *entry* are at most, with the entry that it has shown."""
+    return 2 * entry_bytes(entry.model_json_schema())
 
 
 def opened(noun: str, fields: Sequence[FormField], entry: Entry | None, seen: Entry | None) -> EntryForm:
