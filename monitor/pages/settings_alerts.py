@@ -175,7 +175,8 @@ def _listed(rule: AlertRule, nouns: Iterable[str]) -> dict[str, Any]:
 def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> HttpResponse:
     """Show, preview or save the form of *rule* with *condition*; None: of a new rule."""
     name = rule.name if rule else ""
-    entry = grid_entries.as_entry("alerts", grid_entries.find("alerts", name)) if name else None
+    definition = grid_entries.find("alerts", name) if name else None
+    entry = grid_entries.as_entry("alerts", grid_entries.readable(definition, request.user))
     if rule is not None and entry is None:
         raise Http404
     posted = request.POST if request.method == "POST" else None
@@ -192,7 +193,8 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         **_deliveries(request, rule),
     }
     if posted is None:
-        form = entry_form.opened("alerts", fields, alert_form.as_form(entry or {"enabled": True}), entry)
+        seen = grid_entries.seen_entry("alerts", definition)
+        form = entry_form.opened("alerts", fields, alert_form.as_form(entry or {"enabled": True}), seen)
         return render(request, "pages/settings_alerts_form.html", {**context, "form": form})
     manageable = AlertRule.objects.manageable_by(request.user)
     result = entry_form.submitted(
