@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.fields.json import KT
@@ -160,12 +161,30 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         pending = self.filter(closed_at=None, acknowledged_at=None)
         return pending.update(acknowledged_at=now, acknowledged_by=who)
 
+    def drop_lapsed_acknowledgements(self) -> int:
+        """Drop those of open alerts whose users may not manage them now; return their number.
+
+        The alerts wait for a user again: channels are told again of them, and others can acknowledge them.
+        """
+        taken = self.open().exclude(acknowledged_at=None)
+        names = taken.order_by().values_list("acknowledged_by", flat=True).distinct()
+        users = get_user_model().objects.in_bulk(names, field_name="username")
+        dropped = 0
+        for name in names:
+            of_user = taken.filter(acknowledged_by=name)
+            if name in users:
+                managed = Alert.objects.manageable_by(users[name]).open().filter(acknowledged_by=name)
+                of_user = of_user.exclude(pk__in=managed.order_by().values("pk"))
+            dropped += of_user.update(acknowledged_at=None, acknowledged_by="")
+        return dropped
+
 
 class Alert(models.Model):
     """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series or a reporter.
 
     *since* is the slot of the first run that did not pass, or that was not reported; of a reporter, the time
-    from which on the condition was met. *incident* is null until the alert is grouped, within a minute.
+    from which on the condition was met. *incident* is null until the alert is grouped, within a minute. An
+    acknowledgement withholds repeated messages while its user may manage the alert.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
