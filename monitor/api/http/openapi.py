@@ -50,6 +50,10 @@ def complete(document: dict[str, Any]) -> None:
     document["servers"] = [{"url": settings.GRIDCAST_URL or "/"}]
     schemas = document["components"]["schemas"]
     schemas["Problem"] = PROBLEM
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            if "requestBody" in operation:
+                operation["requestBody"] = _with_names(operation["requestBody"], schemas)
     for schema in schemas.values():
         _describe_fields(schema)
     for operations in document["paths"].values():
@@ -57,6 +61,21 @@ def complete(document: dict[str, Any]) -> None:
             _complete_operation(method, operation)
             if "requestBody" in operation:
                 _state_bounds(operation["requestBody"], schemas)
+
+
+def _with_names(body: Mapping[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return *body* with the objects that it declares in place moved to *schemas*.
+
+    Generators name a class by its schema. *body* belongs to the operation, which further documents show.
+    """
+    contents = dict(body["content"])
+    for media_type, content in contents.items():
+        schema = content["schema"]
+        if "properties" in schema:
+            contents[media_type] = {**content, "schema": {"$ref": f"#/components/schemas/{schema['title']}"}}
+            if schemas.setdefault(schema["title"], schema) != schema:
+                raise ValueError(f"two schemas are named {schema['title']}")
+    return {**body, "content": contents}
 
 
 def _complete_operation(method: str, operation: dict[str, Any]) -> None:
