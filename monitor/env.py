@@ -44,10 +44,13 @@
 ``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
 ``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
 ``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
+``GRIDCAST_AUDIT_KEEP_DAYS``      days after which events of the audit record are deleted (default: 400)
 ``GRIDCAST_TOKEN_FAMILY_DAYS``    days after its issue until which rotation prolongs a token (default: 365)
 ``GRIDCAST_METRICS_ALLOW``  addresses and networks, separated by commas, that may read /metrics without a
                             token; they see the series that every user sees (default: none)
 ``GRIDCAST_METRICS_MAX_SERIES``  number of series that one answer of /metrics describes (default: 10000)
+``GRIDCAST_WEBHOOK_...``    the secrets that a rule or a webhook names, of operators, and
+                            ``GRIDCAST_WEBHOOK_AT_<SITE>__<NAME>`` of a site; the control worker signs by them
 ``GRIDCAST_INTERNAL_WEBHOOK_HOSTS``  names and addresses, separated by commas, that may get webhooks although
                                      they are internal: loopback, link-local, private (default: none)
 ``GRIDCAST_OTLP_ENDPOINT``  URL of an OpenTelemetry collector, which gets every run as a trace by OTLP over

@@ -51,8 +51,8 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "monitor.accounts.browsers.MessageMiddleware",
     "monitor.accounts.browsers.HtmxMiddleware",
-    "monitor.pages.http.read_form.FormMiddleware",
     "monitor.accounts.remote_user.RemoteUserMiddleware",
+    "monitor.pages.http.read_form.FormMiddleware",  # known users may send larger forms
     "monitor.accounts.sessions.SessionUseMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -15,6 +16,7 @@ import probes
 from monitor.admin import access, recorded  # noqa: F401 - register what is not configured here
 from monitor.admin.base import ReadOnly, SiteManaged, VisibleObjects
 from monitor.alerts import channels, conditions, reporter_conditions
+from monitor.alerts.concealed_urls import concealed_channels, sees_urls
 from monitor.alerts.conditions.base import ConditionError
 from monitor.imports import formats
 from monitor.ledger.maintenance_times import WindowTimes, time_errors
@@ -271,6 +273,11 @@ class AlertRuleForm(AlertRuleFormBase):
 
     user: ClassVar[AbstractBaseUser | AnonymousUser] = AnonymousUser()
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.instance.pk and not sees_urls(self.user, self.instance.name):
+            self.initial["notify"] = list(concealed_channels(self.instance.notify))
+
     condition = forms.ChoiceField(
         choices=lambda: [
             ("of series", [(name, name) for name in conditions.names()]),
@@ -352,3 +359,10 @@ class NotificationAdmin(ReadOnly):
     list_display = ("__str__", "event", "kind", "attempts", "sent_at", "due_at", "withheld", "error")
     list_select_related = ("alert__rule", "alert__series", "alert__reporter", "incident__signature")
     list_filter = ("event",)
+    exclude = ("channel",)
+    readonly_fields = ("sent_to",)
+
+    @admin.display(description="channel")
+    def sent_to(self, notification: Notification) -> str:
+        """Show the channel without the path of its URL."""
+        return json.dumps(concealed_channels([notification.channel])[0], ensure_ascii=False)

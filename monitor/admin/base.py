@@ -10,6 +10,7 @@ from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from monitor.access.audit_trail import note
+from monitor.alerts.concealed_urls import concealed_channels
 from monitor.models import Series, Site
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.models.visibility import sees_all
@@ -55,9 +56,17 @@ class VisibleObjects(ModelAdminBase):
 def note_form(form: ModelForm[Any]) -> None:
     """Note the fields that the valid *form* changed."""
     kind, names = str(form.instance._meta.verbose_name), form.changed_data  # noqa: SLF001  # Django's API of models
-    before = {name: _shown(form.initial.get(name)) for name in names}
-    after = {name: _shown(form.cleaned_data.get(name)) for name in names if hasattr(form, "cleaned_data")}
+    before = {name: _noted(name, form.initial.get(name)) for name in names}
+    after = {
+        name: _noted(name, form.cleaned_data.get(name)) for name in names if hasattr(form, "cleaned_data")
+    }
     note(kind, str(form.instance), before=before, after=after)
+
+
+def _noted(name: str, value: Any) -> Any:
+    """Return *value* of the field *name* for the record: channels without the paths of their URLs."""
+    is_channels = name == "notify" and isinstance(value, list)
+    return _shown(list(concealed_channels(value)) if is_channels else value)
 
 
 def _shown(value: Any) -> Any:

@@ -57,6 +57,8 @@ def group_alerts(now: datetime) -> None:
     _withhold_ended()
     suspect_the_monitor(now)
     _announce_suspicion(now)
+    if lapsed := Alert.objects.drop_lapsed_acknowledgements():
+        logger.info("%d acknowledgements lapsed: their users may not manage the alerts", lapsed)
     repeat_messages(now)
 
 

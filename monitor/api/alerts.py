@@ -35,8 +35,9 @@ class AlertState(StrEnum):
 class AlertOut(Schema):
     """An alert of a series or of a reporter: the other is null.
 
-    *acknowledged_at* is null and *acknowledged_by* empty until a user acknowledges the alert. *resolved_at*
-    is null while the alert is open. *incident* is null for up to a minute, until the alert is grouped.
+    *acknowledged_at* is null and *acknowledged_by* empty until a user acknowledges the alert, and again when
+    this user may not manage it any more. *resolved_at* is null while the alert is open. *incident* is null
+    for up to a minute, until the alert is grouped.
     """
 
     id: int

@@ -32,6 +32,7 @@ from monitor.yamlfile.problems import describe_key
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.db.models import Model, QuerySet
     from django.http import HttpRequest
 
@@ -180,9 +181,13 @@ SECTIONS = (
 
 def _show(section: Section) -> Operation:
     def show(request: HttpRequest, name: EntryName, query: Query[Sparse]) -> HttpResponse:
-        return show_item(query, _shown(section, name, _found(section, name)), GridEntryOut)
+        definition = _found(section, name)
+        return show_item(query, _shown(section, name, definition, request.user), GridEntryOut)
 
-    show.__doc__ = "For users who may change it: it may contain addresses."
+    show.__doc__ = (
+        "For users who may change it: it may contain addresses. Only operators and the author of an alert"
+        " rule see the paths of the URLs of its channels."
+    )
     return show
 
 
@@ -195,11 +200,12 @@ def _define(section: Section) -> Operation:
             raise Refused(403, "not_allowed", _texts(checked.foreign))
         if checked.definition is None:
             raise _invalid(checked.faults)
-        change = Change(section.noun, before, checked.definition)
+        readable = entries.readable(before, request.user)
+        change = Change(section.noun, readable, checked.definition)
         if not order.is_dry_run:
-            change = _saved(section, before, checked.definition, request)
+            _save(section, before, checked.definition, request)
         answer = GridEntryChanged(
-            **_shown(section, name, checked.definition),
+            **_shown(section, name, checked.definition, None),
             changes=[describe(each) for each in change.values()],
         )
         status = 201 if before is None and not order.is_dry_run else 200
@@ -214,7 +220,7 @@ def _delete(section: Section) -> Operation:
         before = _found(section, name)
         _check_version(section, name, before, query.version)
         try:
-            seen, who = entries.as_entry(section.noun, before), request.user.get_username()
+            seen, who = entries.seen_entry(section.noun, before), request.user.get_username()
             is_gone = entries.remove(section.noun, name, seen, who=who)
         except EntryInUse as error:
             raise Refused(409, "in_use", str(error)) from None
@@ -244,13 +250,11 @@ def _definable(section: Section) -> Callable[..., Definition | None]:
     return find
 
 
-def _saved(
-    section: Section, before: Definition | None, definition: Definition, request: HttpRequest
-) -> Change:
+def _save(section: Section, before: Definition | None, definition: Definition, request: HttpRequest) -> None:
     try:
-        return entries.save(
+        entries.save(
             section.noun,
-            entries.as_entry(section.noun, before),
+            entries.seen_entry(section.noun, before),
             definition,
             author=request.user,
             is_permitted=lambda: section.is_permitted(request, definition.name),
@@ -290,15 +294,20 @@ def _texts(faults: Sequence[Fault]) -> str:
 
 def _check_version(section: Section, name: str, before: Definition | None, seen: str | None) -> None:
     """Raise Refused if the caller saw another state of the entry than *before*."""
-    present = "" if before is None else _shown(section, name, before)["version"]
+    present = "" if before is None else _shown(section, name, before, None)["version"]
     if seen is not None and seen != present:
         raise Refused(409, "changed", f"{section.singular} {name} is another one than you saw")
 
 
-def _shown(section: Section, name: str, definition: Definition) -> dict[str, Any]:
+def _shown(
+    section: Section, name: str, definition: Definition, reader: AbstractBaseUser | AnonymousUser | None
+) -> dict[str, Any]:
+    """Return the answer about *definition* for *reader*; None: for the user who sent it."""
     entry = dict(entries.as_entry(section.noun, definition) or {})
     text = json.dumps(entry, sort_keys=True).encode()
     version = hashlib.sha256(text).hexdigest()[:_VERSION_CHARACTERS]
+    if reader is not None:
+        entry = dict(entries.as_entry(section.noun, entries.readable(definition, reader)) or {})
     return {"name": name, "version": version, "entry": entry}
 
 

@@ -90,7 +90,7 @@ class PingIn(Body):
 _OUTPUT: dict[str, Any] = {
     "description": "The end of the program's output, as JSON or as plain text in UTF-8.",
     "content": {
-        JSON: {"schema": {**PingIn.model_json_schema(), "title": "PingIn"}},
+        JSON: {"schema": PingIn.model_json_schema()},
         "text/plain": {"schema": {"type": "string"}},
     },
 }

@@ -14,8 +14,8 @@ from monitor.yamlfile.entry import Entry
 from monitor.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
 from monitor.yamlfile.validation import DASHED, faults
 
-_MOST_PATTERNS = 50  # of one signature
-_MOST_CHARACTERS = 1000  # of one pattern
+MOST_PATTERNS = 50  # of one signature
+MOST_CHARACTERS = 1000  # of one pattern
 
 
 def _checked_pattern(pattern: str) -> str:
@@ -42,7 +42,7 @@ Name = Annotated[
     AfterValidator(_checked_name),
 ]
 Pattern = Annotated[
-    str, StringConstraints(min_length=1, max_length=_MOST_CHARACTERS), AfterValidator(_checked_pattern)
+    str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_checked_pattern)
 ]
 Word = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", max_length=50)]
 
@@ -59,7 +59,7 @@ class SignatureEntry(Entry):
     severity: Annotated[Severity, Field(strict=False), _one_of(Severity)] = Field(
         description="`minor` usually ends by itself, `major` needs a person, `critical` stops a service."
     )
-    patterns: Annotated[list[Pattern], Field(min_length=1, max_length=_MOST_PATTERNS)] = Field(
+    patterns: Annotated[list[Pattern], Field(min_length=1, max_length=MOST_PATTERNS)] = Field(
         description="Regular expressions in the syntax of RE2; one of them has to match."
     )
     help: Annotated[str, StringConstraints(max_length=2000)] = Field(

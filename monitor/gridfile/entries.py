@@ -11,7 +11,7 @@ Errors::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group
@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from monitor.access.audit_trail import note
 from monitor.alerts import channels
+from monitor.alerts.concealed_urls import concealed_channels, sees_urls
 from monitor.db.advisory_locks import retry_on_lock_timeout
 from monitor.gridfile import checking, depot, parsing
 from monitor.gridfile.applying import locked_transaction
@@ -87,6 +88,25 @@ def as_entry(noun: str, definition: Definition | None) -> Entry | None:
     return None if definition is None else to_entry(noun, definition, defaults=True)
 
 
+def concealed(definition: Definition | None) -> Definition | None:
+    """Return *definition* without the paths of the URLs of its channels."""
+    if isinstance(definition, AlertDefinition):
+        return replace(definition, notify=concealed_channels(definition.notify))
+    return definition
+
+
+def readable(definition: Definition | None, user: User) -> Definition | None:
+    """Return the present *definition* as *user* may read it."""
+    if isinstance(definition, AlertDefinition) and not sees_urls(user, definition.name):
+        return concealed(definition)
+    return definition
+
+
+def seen_entry(noun: str, definition: Definition | None) -> Entry | None:
+    """Return what tells whether a user saw *definition*, or another one; every user may have it."""
+    return as_entry(noun, concealed(definition))
+
+
 def check(noun: str, name: str, entry: Entry, user: User) -> CheckedEntry:
     """Check *entry* as a grid file is checked; it may refer to what *user* may see, and to user groups."""
     related = _related(noun, name, entry)
@@ -117,8 +137,9 @@ def save(
     author: User,
     is_permitted: Callable[[], bool] = lambda: True,
 ) -> Change:
-    """Write *definition* of *author* in place of the entry *seen* (None: a new one); return the change.
+    """Write *definition* of *author* in place of the one with the ``seen_entry`` *seen*; return the change.
 
+    *seen* is None for a new one.
     An alert rule or a webhook acts with the rights of *author* from then on, also if nothing else changes.
     *is_permitted* is asked after the change, before it is committed.
 
@@ -128,8 +149,8 @@ def save(
     name = definition.name
     with locked_transaction():
         before = find(noun, name)
-        if as_entry(noun, before) != seen:
-            raise EntryChanged(noun, name, seen, as_entry(noun, before))
+        if seen_entry(noun, before) != seen:
+            raise EntryChanged(noun, name, seen, seen_entry(noun, before))
         change = Change(noun, before, definition)
         plan = Plan(_only(noun, before), _only(noun, definition))
         author_before = author_of(noun, name)
@@ -164,8 +185,8 @@ def remove(noun: str, name: str, seen: Entry | None, *, who: str) -> bool:
     try:
         with locked_transaction():
             before = find(noun, name)
-            if before is None or as_entry(noun, before) != seen:
-                raise EntryChanged(noun, name, seen, as_entry(noun, before))
+            if before is None or seen_entry(noun, before) != seen:
+                raise EntryChanged(noun, name, seen, seen_entry(noun, before))
             if noun == "series":
                 under_way = remove_series(Series.objects.filter(name=name), who=who, now=timezone.now())
             else:
@@ -181,13 +202,13 @@ def remove(noun: str, name: str, seen: Entry | None, *, who: str) -> bool:
 def _noted(change: Change) -> dict[str, Any]:
     """Return the values of *change* for the audit record: those that differ, by key.
 
-    The path of the URL of a webhook may be a secret.
+    The path of the URL of a webhook or of a channel may be a secret.
     """
     if isinstance(change.before or change.after, WebhookDefinition):
         ends = (change.before, change.after)
         before, after = (noted(end) if isinstance(end, WebhookDefinition) else None for end in ends)
         return {"before": before, "after": after}
-    rows = list(change.values())
+    rows = list(Change(change.noun, concealed(change.before), concealed(change.after)).values())
     before = {key: old for key, old, _ in rows if old is not ABSENT} if change.before else None
     after = {key: new for key, _, new in rows if new is not ABSENT} if change.after else None
     return {"before": before, "after": after}

@@ -67,8 +67,11 @@ class _Batch(NamedTuple):
     is_retry: bool = False  # after runs or series were deleted
 
 
-class _SlotTaken(Exception):
-    """A whole report, which needs no lock, was stored in a slot that was chosen for another run."""
+class SlotsTaken(Exception):
+    """Whole reports, which need no lock, were stored in the slots that were chosen for other runs, each time.
+
+    Nothing was stored; a retry chooses other slots.
+    """
 
 
 def ingest(body: bytes) -> ReportReceipt:
@@ -95,6 +98,7 @@ def ingest_all(
 
     Raises:
         DepotFull: the disk has only the reserve left.
+        SlotsTaken: other senders took the slots of short reports, ``MOST_TRIES`` times.
         DatabaseError: the depot is unavailable.
     """
     require_space()
@@ -131,7 +135,7 @@ def _ingest_from_outside(
         try:
             with transaction.atomic():
                 return _store_completed(parsed, others, sent, visible, trigger, now)
-        except _SlotTaken:
+        except SlotsTaken:
             if is_last:
                 raise
         except IntegrityError as error:  # at the commit: a series was deleted meanwhile
@@ -151,7 +155,7 @@ def _store_completed(
     """Complete the reports *others* and store them with the reports *whole*, and record their new ids.
 
     Raises:
-        _SlotTaken: the slot that was chosen for a run has the report of another one meanwhile.
+        SlotsTaken: a slot that was chosen for a run has the report of another one meanwhile.
     """
     parsed, stored = dict(whole), list(sent)
     own: dict[int, complete.OwnSlot] = {}
@@ -166,7 +170,7 @@ def _store_completed(
             own[number] = completed.own
     receipts = _store(parsed, stored, visible, trigger)
     if any(own[number].is_chosen and receipts[number].conflict for number in own):
-        raise _SlotTaken("the slots that were chosen for runs have reports already, each time")
+        raise SlotsTaken("the slots that were chosen for runs got reports of other runs meanwhile")
     names = {
         slot.name: slot.slot
         for number, slot in own.items()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import models, transaction
 from django.db.models.fields.json import KT
 
 from monitor.models.author import Authored
@@ -67,6 +68,20 @@ class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
         own = own.filter(sites__in=sites)
         elsewhere = AlertRule.sites.through.objects.exclude(site__in=sites).values("alertrule")
         return own.exclude(pk__in=elsewhere).distinct()
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        """Delete the rules with their alerts and messages, of which there may be 100,000.
+
+        Django would read each alert to find its messages, and delete both a hundred at a time.
+        """
+        with transaction.atomic():
+            alerts = Alert.objects.filter(rule__in=list(self.order_by().values_list("pk", flat=True)))
+            Notification.objects.filter(alert__in=alerts).delete()
+            alerts._raw_delete(self.db)  # noqa: SLF001  # only messages refer to alerts
+            return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]  # as Django's: not called in templates,
+    delete.queryset_only = True  # type: ignore[attr-defined]  # and no method of the manager
 
 
 class AlertRule(Authored):
@@ -160,12 +175,30 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         pending = self.filter(closed_at=None, acknowledged_at=None)
         return pending.update(acknowledged_at=now, acknowledged_by=who)
 
+    def drop_lapsed_acknowledgements(self) -> int:
+        """Drop those of open alerts whose users may not manage them now; return their number.
+
+        The alerts wait for a user again: channels are told again of them, and others can acknowledge them.
+        """
+        taken = self.open().exclude(acknowledged_at=None)
+        names = taken.order_by().values_list("acknowledged_by", flat=True).distinct()
+        users = get_user_model().objects.in_bulk(names, field_name="username")
+        dropped = 0
+        for name in names:
+            of_user = taken.filter(acknowledged_by=name)
+            if name in users:
+                managed = Alert.objects.manageable_by(users[name]).open().filter(acknowledged_by=name)
+                of_user = of_user.exclude(pk__in=managed.order_by().values("pk"))
+            dropped += of_user.update(acknowledged_at=None, acknowledged_by="")
+        return dropped
+
 
 class Alert(models.Model):
     """An alert: from *opened_at* to *closed_at*, the condition of a rule was met for a series or a reporter.
 
     *since* is the slot of the first run that did not pass, or that was not reported; of a reporter, the time
-    from which on the condition was met. *incident* is null until the alert is grouped, within a minute.
+    from which on the condition was met. *incident* is null until the alert is grouped, within a minute. An
+    acknowledgement withholds repeated messages while its user may manage the alert.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")

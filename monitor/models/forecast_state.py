@@ -82,6 +82,11 @@ class ForecastState(LearnedState):
             models.Index(fields=["metric"], condition=models.Q(is_behind=True), name="forecaststate_behind"),
             models.Index(fields=["metric"], condition=models.Q(is_new=True), name="forecaststate_new"),
         ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(less__len=models.F("most__len")), name="forecaststate_equal_lengths"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.metric_id}: {self.n} values"

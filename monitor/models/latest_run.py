@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Length
 
 from monitor.models.series import Series
 
@@ -59,6 +60,13 @@ class LatestRun(models.Model):
                 fields=["failed_resource"],
                 condition=models.Q(state__in=["failed", "timed_out"]),
                 name="latestrun_failing",
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(slots__len=Length("outcomes"))
+                & (models.Q(failed_resources__len=0) | models.Q(failed_resources__len=Length("outcomes"))),
+                name="latestrun_equal_lengths",
             )
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Length
 
 FAILING = ("f", "t", "b", "m", "l")  # the letters of ``ledger.attribution``'s failures
 
@@ -44,6 +45,11 @@ class SeriesStanding(models.Model):
             models.Index(fields=["stale_at"], condition=models.Q(is_stale=True), name="standing_stale"),
             models.Index(fields=["suite"], condition=models.Q(state__in=FAILING), name="standing_failing"),
             models.Index(fields=["series"], condition=models.Q(is_uncounted=True), name="standing_uncounted"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(slots__len=Length("outcomes")), name="standing_equal_lengths"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ from monitor.alerts.listing import NotificationState, notification_states
 from monitor.alerts.replay import DAYS, replay_rule, watched_series
 from monitor.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
-from monitor.gridfile.alert_entries import CONDITIONS
+from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry
 from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite, WebhookReceiver
 from monitor.models.alert import CHANGE_RULES
@@ -32,6 +32,7 @@ from monitor.pages.http.access import check_manageable, managers_only, members_o
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
+from monitor.pages.http.read_form import accepts_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,6 +77,7 @@ def _rules(request: HttpRequest) -> dict[str, Any]:
     }
 
 
+@accepts_form(entry_form.most_bytes(AlertRuleEntry))
 @members_only
 @managers_only(CHANGE_RULES)
 @require_http_methods(_METHODS)
@@ -91,6 +93,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _edited(request, None, condition)
 
 
+@accepts_form(entry_form.most_bytes(AlertRuleEntry))
 @members_only
 @managers_only(CHANGE_RULES)
 @require_http_methods(_METHODS)
@@ -100,6 +103,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return _edited(request, rule, condition if condition in CONDITIONS else rule.condition)
 
 
+@accepts_form(entry_form.most_bytes(AlertRuleEntry))
 @members_only
 @managers_only(CHANGE_RULES)
 @require_http_methods(_METHODS)
@@ -184,7 +188,8 @@ def _listed(rule: AlertRule, nouns: Iterable[str]) -> dict[str, Any]:
 def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> HttpResponse:
     """Show, preview or save the form of *rule* with *condition*; None: of a new rule."""
     name = rule.name if rule else ""
-    entry = grid_entries.as_entry("alerts", grid_entries.find("alerts", name)) if name else None
+    definition = grid_entries.find("alerts", name) if name else None
+    entry = grid_entries.as_entry("alerts", grid_entries.readable(definition, request.user))
     if rule is not None and entry is None:
         raise Http404
     posted = request.POST if request.method == "POST" else None
@@ -201,7 +206,8 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
     }
     if posted is None:
         values = alert_form.as_form(entry or {"enabled": True})
-        form = compute(request, "form", lambda: entry_form.opened("alerts", fields(), values, entry))
+        seen = grid_entries.seen_entry("alerts", definition)
+        form = compute(request, "form", lambda: entry_form.opened("alerts", fields(), values, seen))
         return render(request, "pages/settings_alerts_form.html", {**context, "form": form})
     manageable = AlertRule.objects.manageable_by(request.user)
     result = entry_form.submitted(

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 import probes
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.definition import SeriesDefinition
+from monitor.gridfile.format import SeriesEntry
 from monitor.models import Series, SeriesDeletion
 from monitor.models.natural_order import sort_name
 from monitor.models.series import REPORTED_PROBE
@@ -24,6 +25,7 @@ from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import EntryForm, Submission
 from monitor.pages.http.parts import compute
+from monitor.pages.http.read_form import accepts_form
 from monitor.pages.http.series_form import completed, effects, loaded, series_fields
 from monitor.series.next_slots import NextSlot, next_slots
 from reporters.schedule import InvalidSchedule
@@ -70,6 +72,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/settings_series.html", context)
 
 
+@accepts_form(entry_form.most_bytes(SeriesEntry))
 @members_only
 @permission_required(ADD, raise_exception=True)
 @require_http_methods(_METHODS)
@@ -82,6 +85,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _edited(request, "", probe)
 
 
+@accepts_form(entry_form.most_bytes(SeriesEntry))
 @members_only
 @permission_required(CHANGE, raise_exception=True)
 @require_http_methods(_METHODS)
@@ -93,6 +97,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return _edited(request, series.name, probe if is_runnable else series.probe)
 
 
+@accepts_form(entry_form.most_bytes(SeriesEntry))
 @members_only
 @require_http_methods(_METHODS)
 def retire(request: HttpRequest, name: str) -> HttpResponse:

@@ -23,6 +23,7 @@ from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import FormField, model_fields
 from monitor.pages.http.parts import compute
+from monitor.pages.http.read_form import accepts_form
 
 if TYPE_CHECKING:
     from monitor.gridfile.planning import Change
@@ -53,6 +54,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/settings_suites.html", context)
 
 
+@accepts_form(entry_form.most_bytes(SuiteEntry))
 @members_only
 @permission_required(ADD, raise_exception=True)
 @require_http_methods(_METHODS)
@@ -60,6 +62,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _edited(request, "")
 
 
+@accepts_form(entry_form.most_bytes(SuiteEntry))
 @members_only
 @permission_required(CHANGE, raise_exception=True)
 @require_http_methods(_METHODS)
@@ -67,6 +70,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return _edited(request, get_object_or_404(Suite.objects.visible_to(request.user), name=name).name)
 
 
+@accepts_form(entry_form.most_bytes(SuiteEntry))
 @members_only
 @permission_required(DELETE, raise_exception=True)
 @require_http_methods(_METHODS)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from monitor.failures import own_signatures
 from monitor.failures.active_signatures import signature_of
+from monitor.failures.loading import SignatureEntry
 from monitor.failures.own_signatures import InvalidSignatureValues, SignatureError
 from monitor.failures.signature import Signature
 from monitor.failures.unknown_failures import preview, proposals
@@ -23,6 +24,7 @@ from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
+from monitor.pages.http.read_form import accepts_form, entry_bytes
 from monitor.pages.http.signature_form import (
     EMPTY,
     Form,
@@ -57,6 +59,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/signatures.html", context)
 
 
+@accepts_form(entry_bytes(SignatureEntry.model_json_schema()))
 @members_only
 @permission_required(MANAGE_SIGNATURES, raise_exception=True)
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -76,6 +79,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _form(request, form, None, proposal.signature, reason=reason)
 
 
+@accepts_form(entry_bytes(SignatureEntry.model_json_schema()))
 @members_only
 @permission_required(MANAGE_SIGNATURES, raise_exception=True)
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -27,6 +27,7 @@ from monitor.pages.http.access import check_manageable, managers_only, members_o
 from monitor.pages.http.hold_form import hold_form_context
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
+from monitor.pages.http.read_form import accepts_form, fields_bytes
 from monitor.pages.http.reader import time_range
 from monitor.pages.http.site_form import SiteForm
 from monitor.pages.http.updates import digest_of, is_current, live
@@ -73,6 +74,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "pages/site.html", context)
 
 
+@accepts_form(fields_bytes(SiteForm.base_fields.values()))
 @members_only
 @managers_only()
 def edit(request: HttpRequest, name: str) -> HttpResponse:

@@ -26,6 +26,7 @@ from monitor.pages.http.entry_form import NAME
 from monitor.pages.http.form_fields import model_fields
 from monitor.pages.http.navigation import NavigationEntry, with_permission
 from monitor.pages.http.parts import compute
+from monitor.pages.http.read_form import accepts_form
 from monitor.webhooks import destination, signature
 from monitor.webhooks.define import WebhookDefinition
 from monitor.webhooks.deliver import redeliver
@@ -111,6 +112,7 @@ def repeat(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("webhooks")
 
 
+@accepts_form(entry_form.most_bytes(WebhookEntry))
 @members_only
 @permission_required(MANAGE_WEBHOOKS, raise_exception=True)
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -118,6 +120,7 @@ def new(request: HttpRequest) -> HttpResponse:
     return _edited(request, "")
 
 
+@accepts_form(entry_form.most_bytes(WebhookEntry))
 @members_only
 @permission_required(MANAGE_WEBHOOKS, raise_exception=True)
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -125,6 +128,7 @@ def edit(request: HttpRequest, name: str) -> HttpResponse:
     return _edited(request, get_object_or_404(Webhook, name=name).name)
 
 
+@accepts_form(entry_form.most_bytes(WebhookEntry))
 @members_only
 @permission_required(MANAGE_WEBHOOKS, raise_exception=True)
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -20,6 +20,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 PORTS = {"http": 80, "https": 443}
+HIDDEN = "…"  # begins what pages and API show instead of a path
 # Services of clouds at addresses that are otherwise public.
 _METADATA = frozenset({ip_address("168.63.129.16"), ip_address("192.0.0.192")})
 _NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))  # the last 32 bits are an IPv4 address
@@ -62,6 +63,8 @@ def parse(url: str) -> WebhookDestination:
     Raises:
         InvalidUrl: it is no http or https URL, or contains a password.
     """
+    if f"/{HIDDEN}" in url:
+        raise InvalidUrl("its path is hidden from you: enter the whole URL")
     expected = f"expected a URL such as https://hooks.example.org/gridcast, got {url!r}"
     try:
         parts = urlsplit(url)

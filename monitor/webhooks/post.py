@@ -17,6 +17,7 @@ from django.conf import settings
 from monitor.retry_after import MAY_ASK, retry_after_seconds
 from monitor.webhooks import signature
 from monitor.webhooks.destination import (
+    HIDDEN,
     DestinationError,
     Resolve,
     WebhookDestination,
@@ -99,7 +100,7 @@ class Poster:
             alarm.start()
             try:
                 connection.request("POST", to.path, body, dict(headers))
-                return _read(connection.getresponse())
+                return _read(connection.getresponse(), to.path)
             except OSError as error:
                 if time.monotonic() < until:
                     raise
@@ -128,13 +129,23 @@ class Poster:
             raise
 
 
-def _read(answer: http.client.HTTPResponse) -> tuple[int, str, str]:
+def _read(answer: http.client.HTTPResponse, path: str) -> tuple[int, str, str]:
+    """Return the status, the beginning of the text and Retry-After; receivers repeat the *path* in errors."""
     location, retry_after = answer.headers.get("Location"), answer.headers.get("Retry-After", "")
     if location and 300 <= answer.status < 400:
-        text = f", a redirect to {location[:_ANSWER_BYTES]!r}, which is not followed"
+        to = _without(path, location)[:_ANSWER_BYTES]
+        text = f", a redirect to {to!r}, which is not followed"
         return answer.status, text, retry_after
-    text = " ".join(answer.read1(_ANSWER_BYTES).decode(errors="replace").split())
+    whole = answer.read1(_ANSWER_BYTES + len(path)).decode(errors="replace")
+    text = " ".join(_without(path, whole)[:_ANSWER_BYTES].split())
     return answer.status, f": {text}" if text else "", retry_after
+
+
+def _without(path: str, text: str) -> str:
+    """Return *text* without the *path* of a URL, with and without its query."""
+    for part in (path, path.partition("?")[0], path.rstrip("/")):
+        text = text.replace(part, f"/{HIDDEN}") if len(part) > 1 else text
+    return text
 
 
 def _cut(channel: socket.socket) -> None:

@@ -107,7 +107,7 @@ class _MailHandler(socketserver.StreamRequestHandler):
 
 
 class Hook(_Server, ThreadingHTTPServer):
-    """A web server that stores POST requests; *answer* is the status and headers of a refusal."""
+    """A web server that stores POST requests; *answer* and *reason* are those of a refusal."""
 
     daemon_threads = True
 
@@ -116,6 +116,7 @@ class Hook(_Server, ThreadingHTTPServer):
         ThreadingHTTPServer.__init__(self, ("127.0.0.1", 0), _HookHandler)
         self.requests: list[tuple[Mapping[str, str], bytes]] = []
         self.answer: tuple[int, Mapping[str, str]] = (503, {})
+        self.reason = b"come back\nlater"
         self.address = f"127.0.0.1:{self.server_address[1]}"
         self.channel: Mapping[str, Any] = {"kind": kind, "url": f"http://{self.address}/hook?to=ops"}
 
@@ -136,7 +137,7 @@ class _HookHandler(BaseHTTPRequestHandler):
             return
         content = self.rfile.read(int(self.headers["Content-Length"]))
         if self.server.mode == REFUSES:
-            self._answer(*self.server.answer, b"come back\nlater")
+            self._answer(*self.server.answer, self.server.reason)
         else:
             self.server.requests.append((dict(self.headers), content))
             self._answer(202, {}, b"")

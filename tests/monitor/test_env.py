@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+import yaml
 
 from monitor import env
 from monitor.embedded import urls
@@ -33,6 +35,46 @@ def test_a_database_url_is_parsed(url: str, settings: dict[str, str]) -> None:
 def test_options_of_a_database_url_are_kept_and_connecting_has_a_timeout() -> None:
     options = env.parse_database_url("postgresql://db/depot?sslmode=require")["OPTIONS"]
     assert options == {"sslmode": "require", "connect_timeout": "5"}
+
+
+# Read from the environment of programs that gridcast starts itself, or only by tests.
+OWN_PROGRAMS = re.compile(r"GRIDCAST_(IOTRACE|TOKENS|WAN|RUN$)")
+
+
+def variables_of_the_service() -> set[str]:
+    """Return the names of the variables that the code of the service reads, or the documentation lists."""
+    code = "\n".join(file.read_text() for file in sorted((env.ROOT / "monitor").rglob("*.py")))
+    read = re.findall(r'environ[^\n]*"(GRIDCAST_\w+)"|"(GRIDCAST_\w+)", default', code)
+    named = {name for pair in read for name in pair if name and not OWN_PROGRAMS.match(name)}
+    documented = (env.ROOT / "docs" / "operations.md").read_text().partition("## Environment")[2]
+    rows = [line for line in documented.splitlines() if line.startswith("| `")]
+    return named | {name for row in rows for name in re.findall(r"GRIDCAST_\w+", row.split("|")[1])}
+
+
+def test_the_list_of_variables_has_every_variable() -> None:
+    listed = set(re.findall(r"``(GRIDCAST_\w+)", env.__doc__ or ""))
+    assert len(variables_of_the_service()) > 30
+    assert {name for name in variables_of_the_service() if not known(name, listed)} == set()
+
+
+def known(name: str, listed: set[str]) -> bool:
+    """Return whether *listed* has *name*, or its beginning if it stands for several names."""
+    return name in listed or any(name.endswith("_") and each.startswith(name) for each in listed)
+
+
+def test_only_the_control_worker_gets_the_secrets_of_webhooks() -> None:
+    """Their names are free, so the file of secrets is passed on as a whole."""
+    compose = yaml.safe_load((env.ROOT / "docker-compose.yml").read_text())
+    files = {name: service.get("env_file") for name, service in compose["services"].items()}
+    assert {name for name, file in files.items() if file} == {"control"}
+    assert files["control"] == [{"path": "${GRIDCAST_SECRETS_FILE:-./webhooks.env}", "required": False}]
+
+
+def test_the_comments_of_docker_compose_name_every_variable_that_it_passes_on() -> None:
+    comments, _, services = (env.ROOT / "docker-compose.yml").read_text().partition("\nname: ")
+    named = set(re.findall(r"GRIDCAST_\w+", comments))
+    passed = set(re.findall(r"\$\{(GRIDCAST_\w+)", services))
+    assert {name for name in passed if not any(name.startswith(each) for each in named)} == set()
 
 
 @pytest.mark.parametrize("url", ["mysql://db/depot", "depot", "sqlite:///file"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +12,7 @@ from django.conf import settings
 from monitor.api.http.declare import KEY, declare
 from monitor.api.http.examples import EXAMPLES
 from monitor.api.http.lists import SPARSE_JSON
+from monitor.api.http.strict import MOST_ITEMS, MOST_KEYS
 from monitor.api.http.vocabulary import DESCRIPTIONS
 from monitor.models.token import READ
 
@@ -28,6 +30,7 @@ PROBLEM: dict[str, Any] = {
         "request": {"type": "string", "description": "The id of the request, for the administrators."},
     },
 }
+MOST_VALUES = "x-most-values"  # of a body whose schema permits more
 _PROBLEM_TYPE = "application/problem+json"
 _ANY: Mapping[int, tuple[str, ...]] = {
     400: ("malformed",),
@@ -47,11 +50,32 @@ def complete(document: dict[str, Any]) -> None:
     document["servers"] = [{"url": settings.GRIDCAST_URL or "/"}]
     schemas = document["components"]["schemas"]
     schemas["Problem"] = PROBLEM
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            if "requestBody" in operation:
+                operation["requestBody"] = _with_names(operation["requestBody"], schemas)
     for schema in schemas.values():
         _describe_fields(schema)
     for operations in document["paths"].values():
         for method, operation in operations.items():
             _complete_operation(method, operation)
+            if "requestBody" in operation:
+                _state_bounds(operation["requestBody"], schemas)
+
+
+def _with_names(body: Mapping[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return *body* with the objects that it declares in place moved to *schemas*.
+
+    Generators name a class by its schema. *body* belongs to the operation, which further documents show.
+    """
+    contents = dict(body["content"])
+    for media_type, content in contents.items():
+        schema = content["schema"]
+        if "properties" in schema:
+            contents[media_type] = {**content, "schema": {"$ref": f"#/components/schemas/{schema['title']}"}}
+            if schemas.setdefault(schema["title"], schema) != schema:
+                raise ValueError(f"two schemas are named {schema['title']}")
+    return {**body, "content": contents}
 
 
 def _complete_operation(method: str, operation: dict[str, Any]) -> None:
@@ -68,6 +92,55 @@ def _complete_operation(method: str, operation: dict[str, Any]) -> None:
     _add_problems(operation, declared["errors"])
     if method == "get" and not declared["is_streamed"]:
         _add_conditional(operation)
+
+
+def _state_bounds(body: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """State the bounds that ``strict`` has for all bodies, where those of the fields of *body* permit more.
+
+    A body with a description of its own is not read by ``strict``.
+    """
+    schema = body["content"].get("application/json", {}).get("schema")
+    if schema is None or "description" in body:
+        return
+    _state_keys(schema, schemas)
+    if most_values(schema, schemas) > MOST_ITEMS:
+        body["description"] = f"At most {MOST_ITEMS:,} values, of all its objects and arrays together."
+        body[MOST_VALUES] = MOST_ITEMS
+
+
+def _state_keys(schema: Any, schemas: Mapping[str, Any]) -> None:
+    for part in _parts(schema, schemas):
+        _state_keys(part, schemas)
+    if isinstance(schema, dict) and schema.get("additionalProperties"):
+        schema.setdefault("maxProperties", MOST_KEYS)
+
+
+def _parts(schema: Any, schemas: Mapping[str, Any]) -> Iterator[Any]:
+    if not isinstance(schema, dict):
+        return
+    if "$ref" in schema:
+        yield schemas[schema["$ref"].rpartition("/")[2]]
+    yield from schema.get("anyOf", ())
+    yield from schema.get("properties", {}).values()
+    yield from (schema[key] for key in ("items", "additionalProperties") if key in schema)
+
+
+def most_values(schema: Any, schemas: Mapping[str, Any]) -> float:
+    """Return how many values the objects and arrays of *schema* may have together."""
+    if not isinstance(schema, dict) or not schema:
+        return math.inf  # any value
+    if "$ref" in schema:
+        return most_values(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return max(most_values(each, schemas) for each in schema["anyOf"])
+    if schema.get("type") == "array":
+        return float(schema.get("maxItems", math.inf)) * (1 + most_values(schema.get("items"), schemas))
+    if schema.get("type") != "object":
+        return 0
+    values = float(sum(1 + most_values(each, schemas) for each in schema.get("properties", {}).values()))
+    if others := schema.get("additionalProperties"):
+        values += schema.get("maxProperties", math.inf) * (1 + most_values(others, schemas))
+    return values
 
 
 def _complete_parameter(parameter: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from monitor.api.http.problems import Refused, problem
 from monitor.ingest.group_commit import QueueFull
 from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
+from monitor.ingest.service import SlotsTaken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ _ERROR_CHARACTERS = 500
 
 
 class ReportsBusy(Exception):
-    """As many reports wait as may wait; ``answer`` asks the sender to retry."""
+    """As many reports wait as may wait, or others take the slots; ``answer`` asks the sender to retry."""
 
     def answer(self) -> HttpResponse:
         response = problem(503, "busy", f"{self}; try again in a second")
@@ -51,7 +52,7 @@ def store(sent: SentReports) -> Sequence[ReportReceipt]:
     """
     try:
         return sender_commit.submit(sent)
-    except (QueueFull, IngestBusy) as error:
+    except (QueueFull, IngestBusy, SlotsTaken) as error:
         raise ReportsBusy(str(error)) from error
 
 

@@ -98,7 +98,10 @@ def _check_items(text: bytes) -> None:
     if text.count(b",") < MOST_ITEMS:
         return  # nearly all bodies
     if _TEXT.sub(b"", text).count(b",") >= MOST_ITEMS:
-        raise Refused(413, "too_large", f"expected at most {MOST_ITEMS:,} values in the body, got more")
+        expected = (
+            f"expected at most {MOST_ITEMS:,} values in the body, of all its objects and arrays together"
+        )
+        raise Refused(413, "too_large", f"{expected}, got more")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

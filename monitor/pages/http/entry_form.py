@@ -13,10 +13,12 @@ from monitor.gridfile.entries import EntryChanged, EntryError
 from monitor.gridfile.planning import Change, describe
 from monitor.gridfile.problems import NOUNS
 from monitor.pages.http.form_fields import FormField, Kind, Raw
+from monitor.pages.http.read_form import entry_bytes
 from monitor.pages.http.updates import digest_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+    from pydantic import BaseModel
 
     from monitor.gridfile.definition import Definition
     from monitor.gridfile.entries import Entry
@@ -143,8 +145,13 @@ class Submission:
         return [] if self.change is None else [describe(each) for each in self.change.values()]
 
 
+def most_bytes(entry: type[BaseModel]) -> int:
+    """Return how large the fields of a form of *entry* are at most, with the entry that it has shown."""
+    return 2 * entry_bytes(entry.model_json_schema())
+
+
 def opened(noun: str, fields: Sequence[FormField], entry: Entry | None, seen: Entry | None) -> EntryForm:
-    """Return the form that shows *entry*; *seen* is the entry that saving replaces, None: a new one."""
+    """Return the form that shows *entry*; *seen* is the ``seen_entry`` that it replaces; None: a new one."""
     raw = {each.name: each.shown(_at(entry or {}, each.path)) for each in fields}
     return EntryForm(noun, fields, raw, _signed(seen), is_new=seen is None)
 
@@ -179,7 +186,7 @@ def submitted(
     definition = checked.definition
     if definition is None:
         return Submission(form)
-    change = Change(noun, entries.find(noun, name), definition)
+    change = Change(noun, entries.readable(entries.find(noun, name), request.user), definition)
     result = Submission(form, change, reviewed=digest_of(entry), notes=list(must_review(change)))
     needs_review = bool(result.notes) and posted.get("reviewed") != result.reviewed
     if posted.get("verb") == SAVE and not needs_review:
@@ -209,7 +216,7 @@ def _save(
         if form.is_new:
             form.error = f"Not saved: {error}. Choose another name."
         else:
-            form.seen = _signed(entries.as_entry(form.noun, entries.find(form.noun, definition.name)))
+            form.seen = _signed(entries.seen_entry(form.noun, entries.find(form.noun, definition.name)))
     except EntryError as error:
         form.error = f"Not saved: {error}."
     else:
@@ -218,7 +225,7 @@ def _save(
 
 def seen_token(noun: str, name: str) -> str:
     """Return the token of the present entry, for a form that deletes it."""
-    return _signed(entries.as_entry(noun, entries.find(noun, name)))
+    return _signed(entries.seen_entry(noun, entries.find(noun, name)))
 
 
 def remove(request: HttpRequest, noun: str, name: str) -> str:

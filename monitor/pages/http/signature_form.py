@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from monitor.failures.loading import MOST_CHARACTERS, MOST_PATTERNS
 from monitor.failures.signature import Signature
 from monitor.models import OwnSignature
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
@@ -87,6 +88,7 @@ def form_context(form: Form, problems: Mapping[str, str]) -> dict[str, Any]:
     return {
         "form": form,
         "problems": problems,
+        "patterns_characters": MOST_PATTERNS * (MOST_CHARACTERS + 1),
         "categories": Category.values,
         "severities": Severity.values,
         "counts": ((_DEFAULT, "as its category"), (_YES, "yes"), (_NO, "no")),

@@ -26,6 +26,7 @@ from monitor.alerts.announcements import Handling, decision_of
 from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
+from monitor.alerts.group import group_alerts
 from monitor.failures import incident_actions, own_signatures
 from monitor.failures.active_signatures import active_signatures
 from monitor.ledger.holds import covering_holds
@@ -240,6 +241,31 @@ def _acknowledgement(world: World, author: User) -> Notification:
     return message
 
 
+def _alert_acknowledgement(world: World, author: User) -> Alert:
+    """Return an alert, of a rule that sees everything and repeats its messages, that was told an hour ago."""
+    channel, then = {"kind": "log"}, world.now - HOUR
+    rule = AlertRule.objects.create(
+        name="all",
+        everything=True,
+        condition="failures_in_row",
+        threshold=1,
+        repeat_seconds=600,
+        notify=[channel],
+    )
+    alert = Alert.objects.create(rule=rule, series=world.series, since=then, opened_at=then, text="x")
+    Notification.objects.create(alert=alert, event="opened", channel=channel, sent_at=then)
+    Alert.objects.acknowledge(author.username, then)
+    return alert
+
+
+def _is_not_repeated(world: World, alert: Alert) -> bool:
+    group_alerts(world.now)
+    alert.refresh_from_db()
+    is_repeated = alert.notifications.filter(event="repeated").exists()
+    assert is_repeated == (alert.acknowledged_at is None)
+    return not is_repeated
+
+
 def _is_not_sent(world: World, message: Notification) -> bool:
     stored = Notification.objects.select_related("alert__incident", "alert__rule").get(pk=message.pk)
     return decision_of(stored, world.now).handling != Handling.SEND
@@ -412,7 +438,10 @@ ACTS: Mapping[str, Act] = {
         _acknowledgement,
         _is_not_sent,
         _while_managed,
-        ("Incident.acknowledged_by", "Alert.acknowledged_by"),
+        ("Incident.acknowledged_by",),
+    ),
+    "acknowledgement of an alert": Act(
+        _alert_acknowledgement, _is_not_repeated, _while_managed, ("Alert.acknowledged_by",)
     ),
     "webhook": Act(_webhook, _is_due, _tells_all, ("Webhook.author", "Webhook.author_name")),
     "enrolment code": Act(_enrolment_code, _enrols, _enrols_while_managed, ("EnrolmentCode.created_by",)),

@@ -51,6 +51,7 @@ from tests.monitor.access.world import OWN, Identity, World, build
 from tests.monitor.pages import builders
 
 HIDDEN, TYPO = "zqhush", "zqhus"
+SECRET = f"https://chat.example.org/services/{HIDDEN}-token"  # the path is a secret
 READERS = ("site_admin", by_night("viewer"), by_night("scheduler"))
 
 pytestmark = pytest.mark.django_db
@@ -126,6 +127,8 @@ def _watch(world: World, site: Site, hidden: list[Series], agent: Reporter) -> N
     both.series.set([*hidden, seen])
     both.reporters.set([agent, world.reporters[OWN]])
     at_own = AlertRule.objects.get(name=f"{OWN}-site-rule")
+    at_own.notify = [{"kind": "webhook", "url": SECRET}]  # of an operator, about the site of the site admin
+    at_own.save()
     incident = world.incidents[OWN]
     for series in hidden:
         IncidentSeries.objects.create(incident=incident, series=series, since=now)
@@ -140,7 +143,7 @@ def _watch(world: World, site: Site, hidden: list[Series], agent: Reporter) -> N
                 incident=incident,
                 text=f"{series} fails" if series in hidden else "fails",
             )
-            Notification.objects.create(alert=alert, event="opened", channel={"kind": "log"}, sent_at=now)
+            Notification.objects.create(alert=alert, event="opened", channel=rule.notify[0], sent_at=now)
     Alert.objects.create(rule=both, reporter=agent, since=now, opened_at=now, text=HIDDEN)
 
 

@@ -265,7 +265,7 @@ def test_a_channel_whose_receiver_is_gone_is_disabled_until_the_rule_is_saved(
     definition = entries.find("alerts", "three")
     assert isinstance(definition, AlertDefinition)
     renamed = replace(definition, title="t")
-    entries.save("alerts", entries.as_entry("alerts", definition), renamed, author=admin_user)
+    entries.save("alerts", entries.seen_entry("alerts", definition), renamed, author=admin_user)
     server.mode = ACCEPTS
     to(alert, server.channel, Event.REPEATED)
     assert deliver_due(noon + SECOND) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.contrib.auth.models import User
+
 from monitor.models import Alert, Notification, Series
 from tests.monitor.alerts.test_group import MINUTE, messages, rule, watch
 from tests.monitor.conftest import NOON
@@ -33,7 +35,7 @@ def test_nothing_is_told_again_of_an_alert_that_is_acknowledged_or_resolved(
     rule("two", "failures_in_row", 2, server.channel, repeat_seconds=1800)
     runs(grid, ["a-1"], "xx")
     watch(NOON)
-    Alert.objects.acknowledge("ada", NOON + MINUTE)
+    Alert.objects.acknowledge(User.objects.create_superuser("ada").username, NOON + MINUTE)
     watch(NOON + HALF)
     assert messages(server) == [("opened", "a-1")]
     Alert.objects.update(acknowledged_at=None)

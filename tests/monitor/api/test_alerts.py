@@ -8,7 +8,8 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from monitor.models import Alert, AlertRule, ApiToken, Series
+from monitor.depot.retention.apply import apply_retention
+from monitor.models import Alert, AlertRule, ApiToken, Series, Suite
 from monitor.models.token import READ, RUN
 from reporters.report import run_id
 
@@ -49,6 +50,19 @@ def test_an_open_alert_has_start_reason_and_run(alert: Alert, client: Client) ->
             "incident": None,
         }
     ]
+
+
+def test_an_alert_names_no_run_that_the_api_does_not_have(
+    alert: Alert, client: Client, circle: Series, noon: datetime
+) -> None:
+    """Retention deletes reports and values of a run, not the run; a deletion takes it out of the alert."""
+    Suite.objects.update(keep_reports_days=1, keep_samples_days=1, keep_hourly_days=1, keep_daily_days=1)
+    apply_retention(noon + timedelta(days=4000), patience_seconds=0)
+    (listed,) = client.get(URL).json()["alerts"]
+    assert client.get(f"/api/v1/runs/{listed['opened_by_run']}").status_code == 200
+    circle.runs.all().delete()  # as a step of the deletion of a series in the background
+    (listed,) = client.get(URL).json()["alerts"]
+    assert listed["opened_by_run"] is None
 
 
 def test_closed_alerts_are_listed_on_request(alert: Alert, client: Client, noon: datetime) -> None:

@@ -100,7 +100,7 @@ def test_a_program_reports_a_run_with_its_output(client: Any) -> None:
     series = reported_series()
     _, key = PingKey.objects.issue(series, name="cron", who="ada", now=timezone.now())
     models = importlib.import_module(f"{PACKAGE}.models")
-    output = models.PingSignalWithTextByKeyJsonPingIn("no space left")
+    output = models.PingIn("no space left")
     pinged = operation("reports", "ping_signal_with_text_by_key").sync(
         client=client, key=key, signal="3", body=output
     )

@@ -54,6 +54,18 @@ def test_every_operation_parameter_and_field_is_described() -> None:
     assert list(undescribed(openapi_document())) == []
 
 
+def test_every_object_with_fields_has_a_name() -> None:
+    """A generated client names the class of another one by its operation and media type."""
+    contents = [
+        (each["operationId"], media_type, content.get("schema", {}))
+        for _, each in operations()
+        for part in (each.get("requestBody", {}), *each["responses"].values())
+        for media_type, content in part.get("content", {}).items()
+    ]
+    assert [(key, media_type) for key, media_type, schema in contents if "properties" in schema] == []
+    assert openapi_document()["components"]["schemas"]["PingIn"]["title"] == "PingIn"
+
+
 def test_every_operation_has_an_id_of_a_verb_and_a_noun() -> None:
     ids = [operation["operationId"] for _, operation in operations()]
     assert [key for key in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)+", key)] == []

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monitor.alerts.evaluate import evaluate
+from monitor.ingest import service
 from monitor.ingest.http_senders import SentReports, ingest_requests
 from monitor.ingest.pings import start_run
 from monitor.ingest.service import ReportReceipt, ingest_all
@@ -264,8 +265,38 @@ def test_a_lost_run_that_an_id_has_started_still_ends_in_its_slot(db: None) -> N
 def test_a_slot_that_a_whole_report_takes_meanwhile_is_not_given_to_another_run() -> None:
     """Whole reports name their slots and need no lock: the other report waits for the row, and moves on."""
     series_with("0 * * * *")
-    now = timezone.now()
-    slot = now.replace(minute=0, second=0, microsecond=0) - HOUR
+    slot = last_hour()
+    receipts = both_stored(slot, lambda short: send(short)[0])
+    assert [receipt.conflict for receipt in receipts] == [False, False]
+    assert [receipt.stored[1] for receipt in receipts if receipt.stored] == [slot, slot + MINUTE]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sender_whose_slots_are_taken_each_time_is_asked_to_try_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twenty whole reports in a row would have to take the slots; here, one try is the last."""
+    series_with("0 * * * *")
+    monkeypatch.setattr(service, "MOST_TRIES", 1)
+    program, slot = sender(), last_hour()
+    short = body(rid="a", started_at=wire.rfc3339(slot + MINUTE), seconds=5)
+
+    def post(short: bytes) -> Any:
+        return program.post("/api/v1/reports", short, content_type="application/json")
+
+    _, answer = both_stored(slot, post, short)
+    assert (answer.status_code, answer.json()["code"], answer["Retry-After"]) == (503, "busy", "1")
+    assert post(short).json()["receipts"][0]["accepted"]
+    assert Run.objects.filter(state=State.PASSED).count() == 2
+
+
+def last_hour() -> datetime:
+    return timezone.now().replace(minute=0, second=0, microsecond=0) - HOUR
+
+
+def both_stored(slot: datetime, send_short: Callable[[bytes], Any], short: bytes = b"") -> list[Any]:
+    """Store a whole report in *slot* while *send_short* sends a *short* one; return both results."""
+    short = short or body(rid="a", started_at=wire.rfc3339(slot + MINUTE), seconds=5)
     whole = wire.to_json(replace(circle_report(slot, series=NAME), reporter="home"))
     is_stored, may_commit = threading.Event(), threading.Event()
 
@@ -276,17 +307,15 @@ def test_a_slot_that_a_whole_report_takes_meanwhile_is_not_given_to_another_run(
             assert may_commit.wait(60)
         return receipt
 
-    def store_short(_: int) -> ReportReceipt:
+    def store_short(_: int) -> Any:
         assert is_stored.wait(60)
-        return send(body(rid="a", started_at=wire.rfc3339(slot + MINUTE), seconds=5))[0]
+        return send_short(short)
 
     with ThreadPoolExecutor(2) as threads:
         both = [threads.submit(closing(work), 0) for work in (store_whole, store_short)]
         assert eventually(is_waiting_for_a_row)
         may_commit.set()
-        receipts = [each.result(60) for each in both]
-    assert [receipt.conflict for receipt in receipts] == [False, False]
-    assert [receipt.stored[1] for receipt in receipts if receipt.stored] == [slot, slot + MINUTE]
+        return [each.result(60) for each in both]
 
 
 def is_waiting_for_a_row() -> bool:

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from monitor.webhooks.destination import parse
 from monitor.webhooks.post import NotAccepted, Poster
-from tests.monitor.receivers import HANGS, Hook, hook
+from tests.monitor.receivers import HANGS, REFUSES, Hook, hook
 
 NAME = "hooks.example.org"
 
@@ -99,6 +99,28 @@ def test_a_receiver_that_sends_a_byte_now_and_then_costs_no_more_than_the_limit(
         finally:
             over.set()
             thread.join()
+
+
+SECRET = "/services/T0/B1/token"
+
+
+@pytest.mark.parametrize("query", ["", "?thread=1"])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((404, {}), b"x" * 190 + f"no {SECRET} here".encode()),
+        ((308, {"Location": f"https://elsewhere.example.org{SECRET}/"}), b""),
+    ],
+    ids=["text", "redirect"],
+)
+def test_a_refusal_that_repeats_the_path_is_told_without_it(
+    receiver: Hook, answer: tuple[int, dict[str, str]], reason: bytes, query: str
+) -> None:
+    receiver.mode, receiver.answer, receiver.reason = REFUSES, answer, reason
+    to = parse(f"http://{receiver.address}{SECRET}{query}")
+    with pytest.raises(NotAccepted, match=f"answered {answer[0]}") as refused:
+        Poster(allowed={"127.0.0.1"}).post(to, "msg-1", b"{}", [])
+    assert "/services" not in str(refused.value)
 
 
 def test_the_certificate_has_to_be_of_the_name_not_of_the_address(tmp_path: Path) -> None:
