@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import pytest
@@ -126,7 +127,7 @@ def test_every_form_takes_what_its_fields_state(world: World, administrator: Ide
 
 def test_a_signature_may_have_all_its_patterns_in_any_script(world: World, administrator: Identity) -> None:
     for form in (SIGNATURE, SIGNATURE | {"patterns": "a\n" + PATTERNS}):  # the last one is refused as such
-        answer = rolled_back(administrator, "post", "/failures/signatures/new/", form)
+        answer: Any = rolled_back(administrator, "post", "/failures/signatures/new/", form)
         assert answer.status_code in {302, 409}
     assert b"at most 50" in answer.content
 
