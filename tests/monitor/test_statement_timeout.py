@@ -47,15 +47,24 @@ def visitor() -> Client:
 
 
 def test_a_page_says_that_it_took_too_long(visitor: Client, limited: None) -> None:
-    with locked("monitor_run"):
-        answer = visitor.get("/runs/")
+    with locked("monitor_alert"):
+        answer = visitor.get("/alerts/")
         assert answer.status_code == 503
         assert "<h1>This took too long</h1>" in answer.content.decode()
-        assert "more than 1 seconds" in answer.content.decode()
-        part = visitor.get("/runs/", headers={"HX-Request": "true"})
+        assert "more than 1 second for some parts" in answer.content.decode()
+        part = visitor.get("/alerts/", headers={"HX-Request": "true"})
         assert (part.status_code, part["HX-Retarget"]) == (503, "#banner")
         assert "<html" not in part.content.decode()
-    assert visitor.get("/runs/").status_code == 200
+    assert visitor.get("/alerts/").status_code == 200
+
+
+def test_one_part_that_took_too_long_leaves_the_others(visitor: Client, limited: None) -> None:
+    with locked("monitor_hold"):
+        answer = visitor.get("/")
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    assert text.count("This part could not be computed.") == 1
+    assert "The database needed more than 1 second." in text
 
 
 def test_the_api_answers_with_a_problem(visitor: Client, limited: None) -> None:

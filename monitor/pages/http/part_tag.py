@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.template import Library, Node, TemplateSyntaxError
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
@@ -43,7 +44,11 @@ class PartNode(Node):
                 return self.nodelist.render(context)
         if self.manner == _QUIET:
             return SafeString("")
-        shown = {"request_id": request_id.get(), "is_short": self.manner == _SHORT}
+        shown = {
+            "request_id": request_id.get(),
+            "is_short": self.manner == _SHORT,
+            "slow_seconds": parts.slow_part(request) in names and settings.GRIDCAST_WEB_STATEMENT_SECONDS,
+        }
         return SafeString(render_to_string("parts/failed_part.html", shown))
 
 

@@ -67,9 +67,10 @@ def announce(request: HttpRequest | Rendering, part: str) -> None:
 def guarded(request: HttpRequest | Rendering, part: str) -> Iterator[None]:
     """Note an exception in the body as a failure of *part*, and go on behind the body.
 
-    Answers that Django makes of exceptions, an unreachable database, and a statement that took too long pass:
-    the page says so, and makes no other statement that may take as long. In the transaction of a request that
-    may change something, the body has a savepoint: a failed statement fails no other part.
+    Answers that Django makes of exceptions, and an unreachable database, pass. So does the second statement
+    that took too long: a page may occupy a thread for two of them, not for one in each part. In the
+    transaction of a request that may change something, the body has a savepoint: a failed statement fails no
+    other part.
     """
     try:
         with transaction.atomic() if hasattr(request, "is_recorded") else contextlib.nullcontext():
@@ -77,8 +78,10 @@ def guarded(request: HttpRequest | Rendering, part: str) -> Iterator[None]:
     except _ANSWERS:
         raise
     except Exception as error:
-        if outage.is_outage(error) or is_cancelled(error):
+        if outage.is_outage(error) or (is_cancelled(error) and slow_part(request)):
             raise
+        if is_cancelled(error):
+            request.slow_part = part  # type: ignore[union-attr]
         _note_failure(request, part)
 
 
@@ -86,6 +89,11 @@ def has_failed(request: HttpRequest | Rendering, *parts: str) -> bool:
     """Return whether one of *parts* has failed; without any, whether a part of the page has."""
     failed: set[str] = getattr(request, "failed_parts", set())
     return not failed.isdisjoint(parts) if parts else bool(failed)
+
+
+def slow_part(request: HttpRequest | Rendering) -> str:
+    """Return the part whose statement took too long; empty if there is none."""
+    return getattr(request, "slow_part", "")
 
 
 def page_of(request: HttpRequest | Rendering) -> str:
