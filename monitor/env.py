@@ -79,6 +79,12 @@ ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
 UNIX = "unix"  # in GRIDCAST_PROXIES
 _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
+STATE_ENTRIES = (
+    "secrets",
+    "spool",
+    "run",
+    "static",
+)  # of the state directory: others hold nothing that we trust
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
 
@@ -90,13 +96,19 @@ def var_directory() -> Path:
     """Return the state directory, without symbolic links.
 
     Raises:
-        InvalidVariable: another user could replace it, and with it secrets, programs and reports. Of a path
-            below our code, the directories above the code are not examined: they could replace the code.
+        InvalidVariable: another user could replace it, or what we read from it: secrets, reports, scripts of
+            pages. Of a path below our code, the directories above the code are not examined: they could
+            replace the code.
     """
     named = Path(os.environ.get("GRIDCAST_VAR") or ROOT / "var").absolute()
-    if reason := unsafe_reason(named, trusted=ROOT if named.is_relative_to(ROOT) else None):
-        raise InvalidVariable(f"GRIDCAST_VAR: cannot use the state directory {named}: {reason}")
+    for path in (named, *(named / name for name in STATE_ENTRIES)):
+        _refuse_replaceable(path, f"the state directory {named}")
     return named.resolve()
+
+
+def _refuse_replaceable(path: Path, what: str) -> None:
+    if reason := unsafe_reason(path, trusted=ROOT if path.is_relative_to(ROOT) else None):
+        raise InvalidVariable(f"GRIDCAST_VAR: cannot use {what}: {reason}")
 
 
 def make_var_directory(var: Path) -> Path:
@@ -170,8 +182,13 @@ def secret_key() -> str:
 
 
 def kept_secret(name: str) -> str:
-    """Return the random secret *name*; the first call generates it and stores it in a file with mode 0600."""
+    """Return the random secret *name*; the first call generates it and stores it in a file with mode 0600.
+
+    Raises:
+        InvalidVariable: another user could change it.
+    """
     file = make_var_directory(var_directory()) / "secrets" / name
+    _refuse_replaceable(file, f"the secret {file}")
     try:
         return file.read_text(encoding="ascii")
     except FileNotFoundError:
