@@ -119,6 +119,7 @@ def state_entry(name: str) -> Callable[[Path, Patch], str]:
     def entered(place: Path, patch: Patch) -> str:
         var = place.parent / f"var-{place.name}"
         var.mkdir(mode=0o700)
+        (var / name).parent.mkdir(mode=0o700, exist_ok=True)
         (var / name).symlink_to(place)
         patch.setenv("GRIDCAST_VAR", str(var))
         return refusal(env.var_directory)
