@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from django.test import RequestFactory
 
@@ -18,8 +20,12 @@ def status(method: str, path: str, content_type: str) -> int:
     body = PART if method == "POST" else b""
     environ = RequestFactory().generic(method, f"{path}?limit=1", body).environ
     statuses: list[str] = []
-    answer = Utf8Handler()({**environ, "CONTENT_TYPE": content_type}, lambda line, *_: statuses.append(line))
-    answer.close()
+
+    def start(line: str, *_: object) -> Callable[[bytes], object]:
+        statuses.append(line)
+        return len
+
+    Utf8Handler()({**environ, "CONTENT_TYPE": content_type}, start).close()
     return int(statuses[0][:3])
 
 
