@@ -29,7 +29,7 @@ def page(request: HttpRequest) -> HttpResponse:
     visible = Alert.objects.visible_to(request.user)
     open_count = visible.open().count()
     pages = max(1, -(-open_count // OPEN_A_PAGE))
-    number = min(page_number(request.GET.get("page", "")), pages)
+    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
     last = number * OPEN_A_PAGE
     now = timezone.now()
     is_open = listed(visible.open().order_by("-opened_at", "-pk")[last - OPEN_A_PAGE : last], now)

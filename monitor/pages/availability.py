@@ -40,7 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
     month = _month(request.GET.get("month", ""), now)
     sites = report.sites_in_month(month, request.user)
     pages = max(1, -(-len(sites) // SITES_A_PAGE))
-    number = min(page_number(request.GET.get("page", "")), pages)
+    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
     shown = sites[(number - 1) * SITES_A_PAGE : number * SITES_A_PAGE]
     context = {
         "months": report.months_of_sites(month, now, sites=shown),

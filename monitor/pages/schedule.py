@@ -142,7 +142,7 @@ def _resources(request: HttpRequest) -> tuple[Sequence[Resource], int, int]:
     found = visible_resources(request.user, _text(request))
     size = _page_size(found)
     pages = max(-(-found.count() // size), 1)
-    number = min(page_number(request.GET.get("page", "")), pages)
+    number = min(max(page_number(request.GET.get("page", "")), 1), pages)
     return list(found[(number - 1) * size : number * size]), number, pages
 
 
