@@ -57,8 +57,7 @@
                             HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
-This module knows no server: ``monitor.embedded`` derives the defaults of DATABASE_URL, REDIS_URL and
-GRIDCAST_DEPOT_DIRECTORY.
+``monitor.embedded`` derives the defaults of DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
 """
 
 from __future__ import annotations
@@ -82,6 +81,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
 UNIX = "unix"  # in GRIDCAST_PROXIES
 _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
+STATE_ENTRIES = ("secrets", "secrets/secret-key", "spool", "run", "static")  # what we trust
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
 
@@ -93,12 +93,13 @@ def var_directory() -> Path:
     """Return the state directory, without symbolic links.
 
     Raises:
-        InvalidVariable: another user could replace it, and with it secrets, programs and reports. Of a path
-            below our code, the directories above the code are not examined: they could replace the code.
+        InvalidVariable: another user could replace it, or what we read from it. Of a path below our code,
+            the directories above the code are not examined: they could replace the code.
     """
     named = Path(os.environ.get("GRIDCAST_VAR") or ROOT / "var").absolute()
-    if reason := unsafe_reason(named, trusted=ROOT if named.is_relative_to(ROOT) else None):
-        raise InvalidVariable(f"GRIDCAST_VAR: cannot use the state directory {named}: {reason}")
+    for path in (named, *(named / name for name in STATE_ENTRIES)):
+        if reason := unsafe_reason(path, trusted=ROOT if named.is_relative_to(ROOT) else None):
+            raise InvalidVariable(f"GRIDCAST_VAR: cannot use the state directory {named}: {reason}")
     return named.resolve()
 
 
@@ -153,8 +154,7 @@ def parse_database_url(url: str) -> dict[str, Any]:
         raise InvalidVariable(f"DATABASE_URL: expected a number from 1 to 65535 as port: {error}") from None
     if parts.scheme not in {"postgres", "postgresql"}:
         raise InvalidVariable(
-            f"DATABASE_URL: expected postgresql://user:password@host:port/name, "
-            f"got the scheme {parts.scheme!r}"
+            f"DATABASE_URL: expected postgresql://user:password@host:port/name, got scheme {parts.scheme!r}"
         )
     options = {"connect_timeout": "5", **dict(parse_qsl(parts.query))}  # a page must not block for minutes
     return {
@@ -175,10 +175,8 @@ def secret_key() -> str:
 def kept_secret(name: str) -> str:
     """Return the random secret *name*; the first call generates it and stores it in a file with mode 0600."""
     file = make_var_directory(var_directory()) / "secrets" / name
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return file.read_text(encoding="ascii")
-    except FileNotFoundError:
-        pass
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="ascii") as draft:
         draft.write(secrets.token_urlsafe(48))

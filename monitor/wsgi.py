@@ -4,7 +4,6 @@ import gc
 import os
 
 import django
-from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 gc.disable()  # until everything is loaded: MonitorConfig.ready enables it
@@ -13,10 +12,11 @@ django.setup(set_prefix=False)
 
 from monitor import statement_timeout  # noqa: E402 - needs the settings
 from monitor.pages.http import static_files  # noqa: E402
+from monitor.pages.http.utf8 import Utf8Handler  # noqa: E402
 
 statement_timeout.limit_statements()
 static_files.write_copies()  # before the application: it lists the files that it serves
-application = get_wsgi_application()
+application = Utf8Handler()
 gc.disable()
 # Django would load API and pages with the first request, after the fork: each collection of the oldest
 # generation would then visit them, and stop the process for a tenth of a second.

@@ -22,7 +22,8 @@ from monitor.imports.formats.base import (
     Unreadable,
 )
 from monitor.imports.targets import Destination, ImportRefused, Target, find_or_create, update_parameters
-from monitor.ingest.service import AHEAD, ingest_all
+from monitor.ingest.plausible_times import AHEAD
+from monitor.ingest.service import ingest_all
 from monitor.models import RawReport, Run
 from monitor.models.run import REPORTED
 from reporters import report as wire

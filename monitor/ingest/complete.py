@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.ingest.choose_slots import ChosenSlot, ReportedRun, SlotChooser
 from monitor.ingest.fast_parser import ParsedReport, parsed
+from monitor.ingest.plausible_times import AHEAD, time_error
 from monitor.ingest.short_reports import ReportedSeries, ShortReport, complete, read
 from monitor.models import Series
 from monitor.models.series import REPORTED_PROBE
@@ -79,23 +80,26 @@ def _completed(
 ) -> dict[int, CompletedReport | wire.ReportError]:
     """Complete the reports *short*: first those that name their slots, so that others do not get these.
 
-    A report that is refused takes no slot.
+    A report that is refused takes no slot, and for one with an implausible start none is looked for.
     """
-    runs = {
-        number: ReportedRun(
-            series.key, each.at(now), each.slot is None and each.started_at is not None, each.rid, each.sha256
-        )
-        for number, (each, series) in short.items()
-    }
-    named = {(series.key, each.slot) for each, series in short.values() if each.slot is not None}
-    keys = {series.name: series.key for _, series in short.values()}
+    results: dict[int, CompletedReport | wire.ReportError] = {}
+    runs: dict[int, ReportedRun] = {}
+    for number, (each, series) in short.items():
+        at = each.at(now)
+        if error_text := time_error("started_at", at, now + AHEAD):
+            results[number] = wire.MalformedReport(error_text)
+            continue
+        is_dated = each.slot is None and each.started_at is not None
+        runs[number] = ReportedRun(series.key, at, is_dated, each.rid, each.sha256)
+    plausible = {number: short[number] for number in runs}
+    named = {(series.key, each.slot) for each, series in plausible.values() if each.slot is not None}
+    keys = {series.name: series.key for _, series in plausible.values()}
     chooser = SlotChooser(runs.values(), named)
     for report in whole:
         if report.series in keys:
             chooser.take(ReportedRun(keys[report.series], report.slot, False, "", ""), report.slot)
-    results: dict[int, CompletedReport | wire.ReportError] = {}
-    for number in sorted(short, key=lambda number: short[number][0].slot is None):
-        each, series = short[number]
+    for number in sorted(plausible, key=lambda number: plausible[number][0].slot is None):
+        each, series = plausible[number]
         try:
             results[number] = _completed_one(each, series, runs[number], chooser, now)
         except wire.ReportError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import DataError, IntegrityError, transaction
@@ -17,6 +17,7 @@ from monitor.ingest.counts import count_receipts
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast
 from monitor.ingest.match_runs import MatchedReport, RunsDeleted
+from monitor.ingest.plausible_times import AHEAD, PREMATURE, time_error
 from monitor.ingest.resolve_metrics import TooManyMetrics
 from monitor.ingest.write import store
 from reporters import report as wire
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
     from monitor.ingest.write import IngestedReport
     from monitor.models.series import SeriesQuerySet
 
-MINUTE = timedelta(minutes=1)
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-# The latest slot and the latest end of a run after now. Clocks of hosts without NTP are ahead by minutes.
-# A report of a slot that lies further ahead would take the place of the genuine one.
-AHEAD = timedelta(minutes=5)
-# A report up to this far ahead is premature: its sender's clock was set, and time will catch up with it.
-PREMATURE = timedelta(days=1)
 MOST_TRIES = 20  # to store a report in the slot that was chosen for it: each has another one taken meanwhile
 
 
@@ -279,19 +273,10 @@ def _early_error(report: ParsedReport) -> str:
 
 
 def _time_error(report: ParsedReport, latest: datetime) -> str:
-    """Return a description of the first time of *report* that is before 1970 or after *latest*, else "".
-
-    A reporter whose clock is wrong must not create partitions for decades, nor samples that become known only
-    years from now.
-    """
+    """Return a description of the first time of *report* that is before 1970 or after *latest*, else ""."""
     for name, time in (("slot", report.slot), ("started_at", report.started_at)):
-        if not EARLIEST <= time <= latest:
-            limit = (
-                "is before 1970"
-                if time < EARLIEST
-                else f"is more than {AHEAD // MINUTE} minutes after now, {wire.rfc3339(latest - AHEAD)}"
-            )
-            return f"{name}: {wire.rfc3339(time)} {limit}: set the clock of the reporter and send it again"
+        if error_text := time_error(name, time, latest):
+            return error_text
     if report.seconds > (latest - report.started_at).total_seconds():
         started = wire.rfc3339(report.started_at)
         return f"seconds: a run that started at {started} and took {report.seconds:g} s has not ended yet"

@@ -18,6 +18,7 @@ from monitor.models.ping import MAX_RID_CHARACTERS
 from monitor.models.series import REPORTED_PROBE
 from reporters import report as wire
 from reporters.fields import Fields, Unfit, parse_object
+from reporters.host_clock import parse_clock
 from reporters.report import rfc3339
 
 SENT = "sent"  # the field of a completed report that has the SHA-256 of the body as it was sent
@@ -53,6 +54,8 @@ class ShortReport:
     Attributes:
         sha256: of the body; equal bodies are the same report, although the server completes each for itself.
         rid: the sender's id of the run; "": none.
+        started_at: by the clock of the sender's host.
+        correction_seconds: what is added to *started_at*, because that clock was off.
         lacks: what it lacks of a whole report.
     """
 
@@ -63,13 +66,16 @@ class ShortReport:
     slot: datetime | None
     started_at: datetime | None
     seconds: float | None
+    correction_seconds: float
     lacks: str
 
     def at(self, now: datetime) -> datetime:
-        """Return when the run started, for a report that was received at *now*; *now* if it is no time."""
+        """Return when the run started by our clock, if it was reported at *now*; *now* if that is no time."""
         try:
-            return self.started_at or now - timedelta(seconds=self.seconds or 0.0)
-        except OverflowError:  # ``complete`` refuses the duration
+            if self.started_at is None:
+                return now - timedelta(seconds=self.seconds or 0.0)
+            return self.started_at + timedelta(seconds=self.correction_seconds)
+        except OverflowError:  # ``complete`` refuses the duration or the correction
             return now
 
 
@@ -154,6 +160,9 @@ def _short(document: dict[str, Any], sha256: str, lacks: str) -> ShortReport:
         slot=fields.time("slot") if "slot" in document else None,
         started_at=started_at,
         seconds=seconds,
+        correction_seconds=parse_clock(fields.fields("clock")).correction_seconds
+        if "clock" in document
+        else 0.0,
         lacks=lacks or "ended_at and rid: a whole report has neither",
     )
 
@@ -194,6 +203,8 @@ def complete(
         report = _read_whole(document)
     except Unfit as error:
         raise wire.MalformedReport(str(error)) from None
+    if short.started_at is None:  # the start is by our clock, which needs no correction
+        report = replace(report, clock=replace(report.clock, correction_seconds=0.0))
     return replace(report, extra={SENT: {"sha256": short.sha256}})
 
 

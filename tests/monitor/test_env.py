@@ -97,6 +97,15 @@ def test_concurrent_calls_generate_a_secret_once(tmp_path: Path, monkeypatch: py
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_secret_that_others_may_change_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRIDCAST_VAR", str(tmp_path / "var"))
+    monkeypatch.delenv("GRIDCAST_SECRET_KEY", raising=False)
+    env.secret_key()
+    (tmp_path / "var" / "secrets" / "secret-key").chmod(0o666)
+    with pytest.raises(env.InvalidVariable, match=r"secret-key has mode .*: every user could change it"):
+        env.secret_key()
+
+
 def test_the_error_about_a_bad_size_names_the_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

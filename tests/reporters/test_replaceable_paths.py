@@ -113,6 +113,20 @@ def service_state(place: Path, patch: Patch) -> str:
     return refusal(env.var_directory)
 
 
+def state_entry(name: str) -> Callable[[Path, Patch], str]:
+    """Return the door of the entry *name* of the state directory of the service."""
+
+    def entered(place: Path, patch: Patch) -> str:
+        var = place.parent / f"var-{place.name}"
+        var.mkdir(mode=0o700)
+        (var / name).parent.mkdir(mode=0o700, exist_ok=True)
+        (var / name).symlink_to(place)
+        patch.setenv("GRIDCAST_VAR", str(var))
+        return refusal(env.var_directory)
+
+    return entered
+
+
 def sockets(place: Path, patch: Patch) -> str:
     patch.setattr(places, "SOCKETS", place)
     return refusal(lambda: places.make_socket_directory(place / "var"))
@@ -125,7 +139,7 @@ def relocated_data(place: Path, patch: Patch) -> str:
 
 DOORS = [
     created, opened, policy, token, proxy, ssh_key, program, ssh_control, signing_files, darshan_copy,
-    service_state, sockets, relocated_data,
+    service_state, sockets, relocated_data, *map(state_entry, env.STATE_ENTRIES),
 ]  # fmt: skip
 
 

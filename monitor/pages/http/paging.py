@@ -6,5 +6,5 @@ import re
 
 
 def page_number(text: str) -> int:
-    """Return *text* as the number of a page; 1 if *text* is not a number."""
-    return int(text) if re.fullmatch("[0-9]{1,6}", text) else 1
+    """Return *text* as the number of a page, from 1 on; 1 if *text* is none."""
+    return max(int(text), 1) if re.fullmatch("[0-9]{1,6}", text) else 1

@@ -9,8 +9,10 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -116,6 +118,33 @@ def test_a_statement_outside_of_parts_is_found(depot: CrowdedDepot, monkeypatch:
     (found,) = wrong_without_statements(depot.administrator.client, "/settings/suites/edit/main/")
     assert "statements outside of parts" in found
     assert "monitor_suite" in found
+
+
+PARAMETERS = (
+    "page", "rows", "before", "after", "month", "at", "from", "to", "range", "q", "text", "site", "suite",
+    "order", "segment", "metric", "lag", "level", "log", "by", "signature", "state", "probe", "condition",
+    "view", "seen",
+)  # fmt: skip
+ODD = (
+    "0", "-1", "9" * 25, "\0", "\u0663", "1e309", "-inf", "(" * 300, "9999-12-31T23:59", "9999-12", "0001-01",
+    "2200-12-31", "//example.org", "\U0001f600",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("drawn", [1, by_night(30)])
+def test_no_value_in_an_address_fails_a_page(depot: CrowdedDepot, draw: random.Random, drawn: int) -> None:
+    """Of each list the page 0, of each page *drawn* odd values of parameters of any page."""
+    meetings = []
+    every = [(name, value) for name in PARAMETERS for value in ODD]
+    for route, visits in by_route(all_visits(depot)).items():
+        visit = draw.choice(visits)
+        if route.startswith("GET ") or "?" in visit.path:
+            continue
+        for name, value in [("page", "0")] * visit.is_list + draw.sample(every, drawn):
+            odd = replace(visit, path=f"{visit.path}?{urlencode({name: value})}")
+            meetings.append(Meeting(odd, depot.administrator))
+    found = crossed(meetings, draw, further=0)
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.nightly

@@ -166,6 +166,65 @@ def test_an_invalid_field_is_refused_by_name(db: None, changes: dict[str, Any], 
     assert not Run.objects.exists()
 
 
+END_OF_TIME = "9999-12-31T23:59:59.999999Z"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"started_at": END_OF_TIME, "seconds": 1},
+        {"started_at": END_OF_TIME, "seconds": 1, "rid": "a"},
+        {"started_at": END_OF_TIME, "seconds": 1, "slot": "2026-03-01T12:00:00Z"},
+        {"started_at": "9999-12-31T23:59:59.9994Z", "ended_at": END_OF_TIME},
+        {"started_at": "0001-01-01T00:00:00Z", "seconds": 1},
+        {"ended_at": END_OF_TIME, "seconds": 0},
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("schedule", ["", "0 * * * *"])
+def test_a_time_at_the_end_of_the_calendar_refuses_its_report_alone(
+    db: None, schedule: str, changes: dict[str, Any]
+) -> None:
+    reported_series(schedule)
+    first, stored, second = send(changes, {"rid": "b", "seconds": 1}, {**changes, "outcome": "failed"})
+    assert (stored.accepted, stored.error) == (True, "")
+    for refused in (first, second):
+        assert not refused.accepted
+        assert refused.error.startswith("started_at: ")
+    assert Run.objects.filter(state=State.PASSED).count() == 1
+
+
+def corrected(seconds: float) -> dict[str, Any]:
+    return {"sent_at": "2026-03-01T12:00:00Z", "synchronised": False, "correction_seconds": seconds}
+
+
+@pytest.mark.parametrize("ahead", [-HOUR, -MINUTE, MINUTE, HOUR, timedelta(days=400)], ids=str)
+def test_a_host_whose_clock_is_off_gets_the_slot_at_the_corrected_start(
+    hourly: Series, now: datetime, ahead: timedelta
+) -> None:
+    start = hour(now) + 5 * MINUTE
+    clock = corrected(-ahead.total_seconds())
+    (receipt,) = send({"started_at": wire.rfc3339(start + ahead), "seconds": 60, "clock": clock})
+    assert (receipt.accepted, receipt.error) == (True, "")
+    run = Run.objects.get(state=State.PASSED)
+    assert (run.slot, run.started_at) == (hour(now), start)
+
+
+def test_a_correction_is_no_part_of_a_start_by_the_clock_of_the_server(db: None, now: datetime) -> None:
+    reported_series()
+    (receipt,) = send({"seconds": 60, "clock": corrected(-HOUR.total_seconds())})
+    assert (receipt.accepted, receipt.error) == (True, "")
+    run = Run.objects.get()
+    assert run.started_at is not None
+    assert abs(run.started_at - (now - MINUTE)) < MINUTE
+
+
+def test_a_corrected_start_that_is_no_time_is_refused(db: None) -> None:
+    reported_series()
+    (receipt,) = send({"started_at": END_OF_TIME, "seconds": 1, "clock": corrected(2.0**31)})
+    assert receipt.error == "clock.correction_seconds: the corrected started_at is no time"
+
+
 def test_only_series_that_are_reported_from_outside_have_short_reports(circle: Series) -> None:
     (receipt,) = send({"series": "circle", "seconds": 1})
     assert receipt.error.startswith("version: it is missing; ")
