@@ -23,6 +23,7 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
 from monitor.api.http.schemas import Body
 from monitor.api.http.store_reports import ReportsBusy, refuse_conflict, store
+from monitor.api.http.strict import parse_json
 from monitor.ingest import pings
 from monitor.ingest.http_senders import SentReports
 from monitor.ingest.short_reports import RID_PATTERN
@@ -218,13 +219,17 @@ def _output(request: HttpRequest) -> str:
     if request.content_type != JSON or not body:
         return body.decode(errors="replace")
     try:
-        return PingIn.model_validate_json(body).output
+        output = PingIn.model_validate(parse_json(body)).output
+        output.encode()  # a lone surrogate is no text
+        return output
+    except RecursionError:
+        raise Refused(400, "malformed", "expected JSON, got too many levels of it") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            raise Refused(400, "malformed", f"expected JSON: {first['msg']}") from None
         place = ".".join(map(str, first["loc"]))[:100]
         raise Refused(422, "invalid", f"{place}: {first['msg']}") from None
+    except ValueError as error:
+        raise Refused(400, "malformed", f"expected JSON: {error}") from None
 
 
 def _ended(series: Series, receipt: ReportReceipt) -> PingOut:

@@ -38,6 +38,7 @@ from monitor.pages.http.rank_form import (
     command_of,
     read_question,
 )
+from monitor.pages.http.read_form import accepts_long_query
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -92,6 +93,7 @@ class RankingAnswer:
     error: str = ""
 
 
+@accepts_long_query
 @members_only
 def page(request: HttpRequest) -> HttpResponse:
     now, names = timezone.now(), applications(request.user)

@@ -8,6 +8,7 @@ is added joins by itself. By day some of them are drawn, of another seed each da
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -24,10 +25,13 @@ from django.core.handlers.base import BaseHandler
 from django.db import transaction
 from django.http import QueryDict
 from django.test import Client, RequestFactory
+from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor import pages
 from monitor.log import LineFormatter
+from monitor.models import AuditEvent
+from monitor.pages.audit import EVENTS_A_PAGE
 from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.api.example_grid import SERIES, example_grid
@@ -39,7 +43,8 @@ LONG = MARK * 60_000  # a text of a body: 180 kB
 IN_LINE = MARK * 1_200  # of a request line or a header: web servers accept 8 KiB of each
 MANY = 900  # keys, beyond which a body is refused unread
 MOST_MARKS = 4_000  # repeated in an answer of the API, or in a refusal: 12 kB
-IN_LINKS = 20 * 1_200  # on a page, whose links and forms have its parameters
+IN_QUERY = MARK * 640  # of a query, of which pages take 2,000 bytes
+IN_LINKS = 40 * 640  # on a page, whose links and forms have its parameters
 FORM_MARKS = 16_000  # sent in a form, of which a page has at most 64 KiB
 MOST_IN_FORM = 2 * FORM_MARKS  # repeated by a page that shows the form again: as it was, and in a message
 MOST_MORE_BYTES = 48 * 1024  # of an answer, beyond what the marks take
@@ -126,10 +131,23 @@ def grid(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[
     """A token and a session of a superuser."""
     with django_db_blocker.unblock():
         token = example_grid()
+        audited()
         browser = Client()
         browser.force_login(User.objects.get(username="root"))
         yield token, browser.cookies["sessionid"].value
         empty_tables()
+
+
+def audited() -> None:
+    """Fill a page of the audit record, whose rows have links."""
+    now = timezone.now()
+    changes = [{"kind": "site", "name": f"s{number}", "before": None, "after": None} for number in range(5)]
+    AuditEvent.objects.bulk_create(
+        AuditEvent(
+            at=now, last_at=now, outcome="done", channel="page", user="root", action="edit", changes=changes
+        )
+        for _ in range(EVENTS_A_PAGE)
+    )
 
 
 @pytest.fixture
@@ -296,9 +314,9 @@ def test_no_page_repeats_much_of_a_parameter(caller: Caller, all_of: bool) -> No
     for path in drawn(page_paths(), all_of=all_of):
         with asked_names(caller, "GET", path) as names:
             asked += len(names)
-            for name in sorted(names):
-                request = caller.browser.get(f"{path}?{name}={IN_LINE}")
-                complaints += caller.complaints(f"GET {path} {name}", request, IN_LINKS)
+            for name, value in itertools.product(sorted({*names, "unknown"}), (IN_QUERY, IN_LINE)):
+                request = caller.browser.get(f"{path}?{name}={value}")
+                complaints += caller.complaints(f"GET {path} {name} {len(value)}", request, IN_LINKS)
     assert not complaints, "\n".join(complaints)
     assert asked > (100 if all_of else 0)
 

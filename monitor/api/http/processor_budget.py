@@ -3,7 +3,8 @@
 A limit of requests alone lets one caller take all processors with dear requests. The callers are users, by a
 token or by a session, keys of pings, reporters, and addresses of clients that did not authenticate. Each has
 a budget for all requests, and half of it for each route: a script that repeats one dear request does not lock
-its user out of the pages. A user is also charged the time of the user's statements in the database. The cron
+its user out of the pages. A user is also charged the time of the user's statements in the database, of each
+up to two seconds: one that takes longer mostly waits for a lock, which PostgreSQL does not tell. The cron
 jobs and the agents of a site behind one address do not share a budget. That of an address is small: strangers
 have login pages and a public page to ask for, and hashes of passwords are not charged.
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 HOLD_SECONDS = 1.0  # how long the web server keeps a refusal back
+MOST_STATEMENT_SECONDS = 2.0  # that a statement is charged
 _MICROSECONDS = 1_000_000
 _MOST_CREDENTIALS = 10_000
 _ADDRESS, _PING_KEY, _ROUTE = "address:", "ping key:", "|"
@@ -80,7 +82,7 @@ class Meter:
         try:
             return execute(*arguments)
         finally:
-            self.database_seconds += time.perf_counter() - began
+            self.database_seconds += min(time.perf_counter() - began, MOST_STATEMENT_SECONDS)
 
 
 class ProcessorBudgetMiddleware:

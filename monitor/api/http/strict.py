@@ -33,10 +33,8 @@ class StrictParser(Parser):
         if request.content_type not in {"application/json", "", None}:
             kind = clipped(request.content_type or "")
             raise Refused(415, "unsupported", f"expected a body of the type application/json, got {kind!r}")
-        text = request.body
-        _check_items(text)
-        parsed = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
-        if rb"\u0000" in text:
+        parsed = parse_json(request.body)
+        if rb"\u0000" in request.body:
             _refuse_nul("the body", parsed)
         return parsed
 
@@ -50,6 +48,18 @@ class StrictParser(Parser):
             _refuse_nul(name, values)
         parsed: dict[str, Any] = super().parse_querydict(data, list_fields, request)
         return parsed
+
+
+def parse_json(text: bytes) -> Any:
+    """Return the value of the JSON *text*.
+
+    Raises:
+        ValueError: it is no JSON, or repeats a key.
+        RecursionError: it has too many levels.
+        Refused: it has too many keys or values.
+    """
+    _check_items(text)
+    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 
 def refuse_undeclared(view: Callable[..., Any]) -> Callable[..., Any]:

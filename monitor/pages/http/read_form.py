@@ -3,10 +3,14 @@
 Django reads a form where something first asks for it: in a view, or in a template of an error page, whose own
 error would end as a 500. A page repeats the fields of a form that it refuses; so their bytes are limited. A
 view whose fields may contain more states its bytes by ``accepts_form``; they hold for logged-in users.
+
+The links of a page repeat its query, some twenty times: its bytes are limited, too, except where a view
+states by ``accepts_long_query`` that no link repeats it.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
@@ -24,26 +28,32 @@ if TYPE_CHECKING:
     from django.forms import Field
 
 MOST_BYTES = 64 * 1024  # of a stranger's form, and of what a form sends beside the fields that it counts
+MOST_QUERY_BYTES = 2_000
 MOST_NAMES = 1_000  # that are counted for a list without a limit of its own
 _ENCODED_BYTES = 12  # of a character: up to four bytes of UTF-8, each sent as %XX
 _LINE_END_BYTES = 6  # %0D%0A
 _NAME_BYTES = 100  # names are ASCII
+_LOGIN = "/login/"  # providers of logins send long codes; no link repeats them
 _View = TypeVar("_View", bound="Callable[..., Any]")
 _FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 
 
 class FormMiddleware:
-    """Answer an unreadable form with 400, a too large one with 413. The API reads its bodies itself."""
+    """Answer an unreadable form with 400, a too large one with 413, a too long query with 414.
+
+    The API reads queries and bodies itself.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.content_type in _FORMS and not request.path_info.startswith("/api/"):
-            refusal = _refusal(request)
-            if refusal is not None:
-                return refusal
-        return self.get_response(request)
+        refusal = None
+        if not request.path_info.startswith("/api/"):
+            refusal = _refusal_of_query(request)
+            if refusal is None and request.content_type in _FORMS:
+                refusal = _refusal(request)
+        return self.get_response(request) if refusal is None else refusal
 
 
 def accepts_form(field_bytes: int) -> Callable[[_View], _View]:
@@ -57,6 +67,12 @@ def accepts_form(field_bytes: int) -> Callable[[_View], _View]:
         return view
 
     return decorated
+
+
+def accepts_long_query(view: _View) -> _View:
+    """Let the query of *view* have as many bytes as a request line; a decorator like ``accepts_form``."""
+    view.has_long_query = True  # type: ignore[attr-defined]
+    return view
 
 
 def entry_bytes(schema: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> int:
@@ -83,6 +99,17 @@ def fields_bytes(fields: Iterable[Field]) -> int:
     """Return the bytes that the *fields* of a form of Django take at most; one without a limit is a name."""
     lengths = (getattr(each, "max_length", None) for each in fields)
     return sum(_NAME_BYTES if each is None else each * _ENCODED_BYTES for each in lengths)
+
+
+def _refusal_of_query(request: HttpRequest) -> HttpResponse | None:
+    if len(request.META.get("QUERY_STRING", "")) <= MOST_QUERY_BYTES or request.path_info.startswith(_LOGIN):
+        return None
+    with contextlib.suppress(Resolver404):
+        if hasattr(resolve(request.path_info).func, "has_long_query"):
+            return None
+    reason = f"The address has more than {MOST_QUERY_BYTES:,} characters after the question mark."
+    request.GET = QueryDict()  # type: ignore[assignment]  # templates may ask for it
+    return _refuse(request, 414, f"{reason} Use fewer or shorter filters.")
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:

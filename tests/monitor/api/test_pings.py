@@ -174,6 +174,26 @@ def test_a_malformed_ping_names_its_field(client: Client, url: str, suffix: str)
     assert response.json()["detail"].startswith(("signal: ", "rid: "))
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"output": "a", "output": "b"}', "expected JSON: the key 'output' is repeated"),
+        (b'{"output": ', "expected JSON: Expecting value: line 1 column 12 (char 11)"),
+        (b'{"output": NaN}', "expected JSON: NaN is not JSON"),
+        (b"[" * 100_000, "expected JSON, got too many levels of it"),
+        (b"\xff", "expected JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+    ],
+    ids=["a repeated key", "cut", "no number", "deep", "not UTF-8"],
+)
+def test_output_that_is_no_json_is_refused_and_no_run_ends(
+    client: Client, url: str, body: bytes, detail: str
+) -> None:
+    response = client.post(f"{url}/fail", body, "application/json")
+    assert (response.status_code, response.json()["code"]) == (400, "malformed")
+    assert response.json()["detail"] == detail
+    assert not Run.objects.exists()
+
+
 def test_a_token_in_a_header_pings_too(series: Series) -> None:
     program = sender()
     path = f"/api/v1/series/{NAME}/ping"

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from monitor.api.http.processor_budget import HOLD_SECONDS, processor_budget
+from monitor.api.http.processor_budget import HOLD_SECONDS, MOST_STATEMENT_SECONDS, Meter, processor_budget
 from monitor.models import ApiToken, PingKey, Series
 from monitor.models.token import READ
 from tests.monitor.outside import reported_series
@@ -135,6 +136,16 @@ def test_the_cron_jobs_behind_one_address_have_budgets_of_their_own(budget: None
     assert Client().get(second).status_code == 200
     assert Client().get("/login/").status_code == 200
     assert refusal(Client(), "/api/v1/ping/gcping_wrong").status_code == 429
+
+
+def test_a_statement_that_waits_is_charged_two_seconds_at_most(db: None) -> None:
+    meter = Meter()
+    with meter.running(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(2.5)")
+    assert meter.database_seconds == MOST_STATEMENT_SECONDS
+    with meter.running(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    assert MOST_STATEMENT_SECONDS < meter.database_seconds < 2 * MOST_STATEMENT_SECONDS
 
 
 def test_a_streamed_answer_is_charged_for_what_it_sends(budget: None, circle: Series) -> None:

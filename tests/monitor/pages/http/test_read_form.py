@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from monitor.pages.http.read_form import MOST_BYTES
+from monitor.pages.http.read_form import MOST_BYTES, MOST_QUERY_BYTES
 
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data; boundary=xx"
 FILE = b'--xx\r\nContent-Disposition: form-data; name="f%d"; filename="a"\r\n\r\nx\r\n'
@@ -75,3 +75,18 @@ def test_no_form_is_an_error_of_ours(what: str) -> None:
             for method in ("POST", "PUT", "DELETE", "OPTIONS"):
                 answer = browser.generic(method, path, body, content_type)
                 assert answer.status_code < 500, (method, path)
+
+
+@pytest.mark.django_db
+def test_a_query_that_every_link_would_repeat_is_refused_unless_no_link_does() -> None:
+    """Of pages: a ranking takes many resources, and a provider of logins sends long codes."""
+    _, administrator = browsers()
+    longest, longer = "x" * (MOST_QUERY_BYTES - 2), "x" * (MOST_QUERY_BYTES - 1)
+    for path in ("/", "/sites/", "/nothing/", "/audit/"):
+        assert administrator.get(f"{path}?q={longest}").status_code != 414
+        refused = administrator.get(f"{path}?q={longer}")
+        assert refused.status_code == 414
+        assert b"more than 2,000 characters after the question mark" in refused.content
+        assert refused.content.count(longer.encode()) <= 1
+    for path in ("/forecasts/rank/", "/login/", "/login/sso/callback/", "/api/v1/series"):
+        assert administrator.get(f"{path}?q={longer}").status_code != 414
