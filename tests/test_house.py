@@ -1,4 +1,4 @@
-"""The structure of the source: rooms, names, sizes, and the map of CONTRIBUTING.md; entries of CHANGELOG.md."""
+"""The structure of the source: rooms, names, sizes, the map of CONTRIBUTING.md; the entries of CHANGELOG."""
 
 from __future__ import annotations
 
