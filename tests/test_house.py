@@ -1,4 +1,4 @@
-"""The structure of the source: rooms, names, sizes, and the map of CONTRIBUTING.md."""
+"""The structure of the source: rooms, names, sizes, the map of CONTRIBUTING.md; the entries of CHANGELOG."""
 
 from __future__ import annotations
 
@@ -258,3 +258,10 @@ def test_the_map_of_contributing_names_a_file_and_what_it_defines() -> None:
             top = tree(ROOT / path).body
             defined = {each.name for each in top if isinstance(each, ast.FunctionDef | ast.ClassDef)}
             assert name in defined, f"{path} does not define {name}"
+
+
+def test_the_changelog_has_no_entry_twice() -> None:
+    """A merge of two branches that reworded the same entry keeps both."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    beginnings = Counter(" ".join(entry.split()[:7]) for entry in text.split("\n- ")[1:])
+    assert [beginning for beginning, number in beginnings.items() if number > 1] == []

@@ -112,7 +112,7 @@ RECEIPTS = _counter(
 PARTS_FAILED = _counter(
     _Q,
     "gridcast_page_part_failures_total",
-    "Parts of pages that could not be computed; the part page is all of a page.",
+    "Parts of pages that could not be computed; page stands for the whole page.",
     "page",
     "part",
 )

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 MOST_DELIVERIES = 20
 _METHODS = ["GET", "HEAD", "POST"]
+_FORM = "pages/settings_alerts_form.html"
 
 
 @members_only
@@ -208,7 +209,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         values = alert_form.as_form(entry or {"enabled": True})
         seen = grid_entries.seen_entry("alerts", definition)
         form = compute(request, "form", lambda: entry_form.opened("alerts", fields(), values, seen))
-        return render(request, "pages/settings_alerts_form.html", {**context, "form": form})
+        return render(request, _FORM, {**context, "form": form})
     manageable = AlertRule.objects.manageable_by(request.user)
     result = entry_form.submitted(
         request,
@@ -226,8 +227,7 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
         return redirect("settings-alerts")
     preview = compute(request, "preview", lambda: _preview(request, result))
     context |= {"form": result.form, "submission": result, "preview": preview}
-    status = 409 if result.form.has_faults else 200
-    return render(request, "pages/settings_alerts_form.html", context, status=status)
+    return render(request, _FORM, context, status=409 if result.form.has_faults else 200)
 
 
 def _new_author(request: HttpRequest, rule: AlertRule | None, change: Change) -> Sequence[str]:

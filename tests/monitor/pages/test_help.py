@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -12,6 +14,8 @@ from monitor.models.run import State
 from monitor.pages.http.glossary import FRESHNESS, RUN_STATES, TERMS
 from monitor.pages.http.guides import guide_files, guide_titles, render, render_guide
 from monitor.series.staleness import Staleness
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_state_is_explained() -> None:
@@ -42,6 +46,19 @@ def test_every_link_of_a_guide_leads_to_a_heading_a_file_or_another_host() -> No
             is_file = path.removeprefix("/help/files/") in guide_files()
             if not (is_heading or is_file or address.startswith("https://")):
                 broken.append(f"{name}: {address}")
+    assert not broken
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
+def test_every_link_of_a_document_beside_the_guides_leads_to_a_file_and_a_heading(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    broken = []
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        file = ROOT / (path or document)
+        if not file.exists() or (
+            anchor and f'id="{anchor}"' not in render("", file.read_text(encoding="utf-8")).html
+        ):
+            broken.append(f"{path}#{anchor}")
     assert not broken
 
 

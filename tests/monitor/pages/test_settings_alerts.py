@@ -172,6 +172,9 @@ def test_a_default_rule_is_changed_and_not_deleted(operator: Client, grid: Grid)
         name="default-lag-seconds", everything=True, condition="lag_seconds", threshold=600, is_default=True
     )
     path = "/settings/alerts/edit/default-lag-seconds/"
+    shown = operator.get(path).content.decode() + operator.get("/settings/alerts/").content.decode()
+    assert "The service made this rule" in shown
+    assert ("Of a grid file" in shown, ">grid file<" in shown, ">service<" in shown) == (False, False, True)
     sent(operator, path, 302, {**fields_of(operator, path), "lag_seconds": "900", "verb": "save"})
     rule = AlertRule.objects.get()
     assert (rule.threshold, rule.is_default) == (900, True)
