@@ -108,7 +108,7 @@ def _refusal_of_query(request: HttpRequest) -> HttpResponse | None:
         if hasattr(resolve(request.path_info).func, "has_long_query"):
             return None
     reason = f"The address has more than {MOST_QUERY_BYTES:,} characters after the question mark."
-    request.GET = QueryDict()  # type: ignore[assignment]  # templates may ask for it
+    request.GET = QueryDict()  # templates may ask for it
     return _refuse(request, 414, f"{reason} Use fewer or shorter filters.")
 
 

@@ -17,7 +17,7 @@ READERS = {
 def test_defaults_are_generous(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in READERS:
         monkeypatch.setenv(name, "")  # as docker-compose.yml passes it
-    assert [read() for read in READERS.values()] == [15.0, 5.0, None]
+    assert [read() for read in READERS.values()] == [15.0, 1.0, None]
 
 
 @pytest.mark.parametrize("name", READERS)
