@@ -130,7 +130,12 @@ class _Search:
                 raise ProcessLookupError
             return False
         with _handle(pid) as handle:
-            environment = _environment(pid)
+            try:
+                environment = _environment(pid)
+            except PermissionError:
+                if _flags(pid) & _EXITING:  # Linux 6.18 lets only root read its environment then
+                    raise ProcessLookupError from None
+                raise
             if not environment and not _flags(pid) & _KERNEL_THREAD:  # it exits, or executes a program
                 raise ProcessLookupError
             tag = _tag(environment)
