@@ -308,12 +308,12 @@ def answer_of(world: World, operation: str, place: str, identity: Identity) -> A
 def without_names(world: World, answer: HttpResponseBase) -> str:
     """Return the text of *answer* without the id of the request, and what it names without its names."""
     text = str(getattr(answer, "content", b"").decode())
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)  # a name may be a number
     hidden = [world.runs[HIDDEN].pk, world.forecasts[HIDDEN], world.ping_keys[HIDDEN][0].pk]
     hidden += [named[HIDDEN].pk for named in (world.alerts, world.incidents, world.holds)]
     absent = [world.runs[ABSENT].pk, world.forecasts[ABSENT], ABSENT_ID]
     for name in sorted({HIDDEN, ABSENT, *map(str, hidden), *map(str, absent)}, key=len, reverse=True):
         text = re.sub(rf"(?<![0-9a-f]){name}(?![0-9a-f])", "NAME", text)
-    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
     return re.sub(r'"request": ?"[^"]*"', "", text)
 
 
