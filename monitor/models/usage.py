@@ -49,4 +49,4 @@ class Usage(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.run} at {self.site}"
+        return f"run {self.run_id} at site {self.site_id}"  # neither needs to exist any more
