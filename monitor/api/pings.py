@@ -222,13 +222,11 @@ def _output(request: HttpRequest) -> str:
         output = PingIn.model_validate(parse_json(body)).output
         output.encode()  # a lone surrogate is no text
         return output
-    except RecursionError:
-        raise Refused(400, "malformed", "expected JSON, got too many levels of it") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))[:100]
         raise Refused(422, "invalid", f"{place}: {first['msg']}") from None
-    except ValueError as error:
+    except UnicodeEncodeError as error:
         raise Refused(400, "malformed", f"expected JSON: {error}") from None
 
 

@@ -157,10 +157,6 @@ def _of_ninja(error: HttpError) -> HttpResponse:
     cause = error.__cause__
     if isinstance(cause, Refused):
         return of_refused(cause)
-    if isinstance(cause, RecursionError):
-        return problem(400, "malformed", "expected JSON, got too many levels of it")
-    if isinstance(cause, ValueError):
-        return problem(400, "malformed", f"expected JSON: {cause}")
     return problem(error.status_code, _CODES.get(error.status_code, "error"), error.message)
 
 

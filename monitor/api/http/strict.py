@@ -54,12 +54,15 @@ def parse_json(text: bytes) -> Any:
     """Return the value of the JSON *text*.
 
     Raises:
-        ValueError: it is no JSON, or repeats a key.
-        RecursionError: it has too many levels.
-        Refused: it has too many keys or values.
+        Refused: it is no JSON, repeats a key, or has too many levels, keys or values.
     """
     _check_items(text)
-    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise Refused(400, "malformed", "expected JSON, got too many levels of it") from error
+    except ValueError as error:
+        raise Refused(400, "malformed", f"expected JSON: {error}") from error
 
 
 def refuse_undeclared(view: Callable[..., Any]) -> Callable[..., Any]:
