@@ -1,6 +1,6 @@
 """URLs of channels without their paths, which are secrets at many receivers: they permit to post there.
 
-The whole URL is for users who may change every alert rule, and for the author of the rule.
+Users who may change every alert rule, and the author of the rule, may read the whole URL.
 """
 
 from __future__ import annotations

@@ -185,8 +185,8 @@ def _show(section: Section) -> Operation:
         return show_item(query, _shown(section, name, definition, request.user), GridEntryOut)
 
     show.__doc__ = (
-        "For users who may change it: it may contain addresses. Only operators and the author of an alert"
-        " rule see the paths of the URLs of its channels."
+        "Only users who may change the entry may read it, because it may contain addresses. Operators and the"
+        " author of an alert rule get the whole URLs of its channels, other users only their origins."
     )
     return show
 
