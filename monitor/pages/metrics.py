@@ -19,6 +19,7 @@ from monitor.metrics.scope import ScrapeRequest
 from monitor.metrics.text_format import decompressed
 from monitor.models.role import reads_measurements
 from monitor.networks import is_within
+from monitor.pages.http.read_form import accepts_long_query
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -27,6 +28,7 @@ RETRY_SECONDS = 5
 _PARAMETERS = ("collect[]", "suite", "site")
 
 
+@accepts_long_query
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Answer in OpenMetrics or in Prometheus' text format, as the header Accept prefers."""

@@ -79,7 +79,7 @@ def test_no_form_is_an_error_of_ours(what: str) -> None:
 
 @pytest.mark.django_db
 def test_a_query_that_every_link_would_repeat_is_refused_unless_no_link_does() -> None:
-    """Of pages: a ranking takes many resources, and a provider of logins sends long codes."""
+    """A ranking takes many resources, a scrape many sites, and a provider of logins sends long codes."""
     _, administrator = browsers()
     longest, longer = "x" * (MOST_QUERY_BYTES - 2), "x" * (MOST_QUERY_BYTES - 1)
     for path in ("/", "/sites/", "/nothing/", "/audit/"):
@@ -88,5 +88,5 @@ def test_a_query_that_every_link_would_repeat_is_refused_unless_no_link_does() -
         assert refused.status_code == 414
         assert b"more than 2,000 characters after the question mark" in refused.content
         assert refused.content.count(longer.encode()) <= 1
-    for path in ("/forecasts/rank/", "/login/", "/login/sso/callback/", "/api/v1/series"):
+    for path in ("/forecasts/rank/", "/metrics", "/login/", "/login/sso/callback/", "/api/v1/series"):
         assert administrator.get(f"{path}?q={longer}").status_code != 414
