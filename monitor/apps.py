@@ -1,6 +1,7 @@
 import gc
 
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 from django.db.backends.signals import connection_created
 from django.db.models.signals import m2m_changed, post_migrate, pre_delete
 
@@ -27,3 +28,9 @@ class MonitorConfig(AppConfig):
         connection_created.connect(lift_decompression_limit)
         gc.freeze()  # loaded modules stay: later collections skip them, and forked workers share their pages
         gc.enable()
+
+
+class GridcastAdminConfig(AdminConfig):
+    """The app of Django's admin site."""
+
+    default_site = "monitor.accounts.admin_site.GridcastAdminSite"

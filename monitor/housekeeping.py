@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from monitor.access import tokens
-from monitor.accounts import sessions
+from monitor.accounts import identities, sessions
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
@@ -40,5 +40,6 @@ def housekeep(now: datetime) -> RetentionResult | None:
         prune_deletions(now)
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
+        identities.suspend_overdue(now)
         sessions.clear_expired()
         return apply_retention(now, within_seconds=RETENTION_SECONDS)

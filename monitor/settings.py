@@ -17,7 +17,7 @@ ALLOWED_HOSTS = env.hosts()
 INSTALLED_APPS = [
     "monitor.apps.MonitorConfig",
     "django_htmx",
-    "django.contrib.admin",
+    "monitor.apps.GridcastAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.humanize",
@@ -44,7 +44,7 @@ MIDDLEWARE = [
     "monitor.accounts.browsers.WhiteNoiseMiddleware",
     "monitor.accounts.browsers.PageCompressionMiddleware",
     "monitor.accounts.browsers.SessionMiddleware",
-    "monitor.accounts.browsers.AuthenticationMiddleware",
+    "monitor.accounts.sessions.AuthenticationMiddleware",
     "monitor.api.http.processor_budget.ProcessorBudgetMiddleware",
     "monitor.api.http.token_use.TokenUseMiddleware",
     "monitor.pages.http.audit.AuditMiddleware",
@@ -132,6 +132,9 @@ SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
 GRIDCAST_REMOTE_USER = environment.remote_user()
+# How long the roles that the provider named count, and which accounts log in without the provider.
+GRIDCAST_OIDC_VALID_DAYS = environment.valid_days()
+GRIDCAST_LOCAL_LOGIN = environment.local_login()
 
 # Counters of failed logins and used codes. While Valkey is unreachable, each process counts by itself.
 CACHES = {

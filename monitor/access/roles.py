@@ -20,17 +20,14 @@ from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import Group, Permission, User
 from django.db import transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from monitor.access.audit_trail import note
-from monitor.models import Site, SiteAdministrator
-from monitor.models.role import UserRole, forget_roles
+from monitor.models import Identity, Site, SiteAdministrator
+from monitor.models.role import STAFF, UserRole, acting, forget_roles, identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-STAFF = frozenset(
-    {UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR}
-)  # the roles that may open /admin/
+    from collections.abc import Collection
 
 _CONFIGURED = (
     "alertrule",
@@ -170,22 +167,8 @@ def revoke(user: User, taken: Grant) -> bool:
     return True
 
 
-@transaction.atomic
-def set_roles(user: User, grants: Iterable[Grant]) -> None:
-    """Give *user* exactly *grants*, for example those of the groups that an identity provider names.
-
-    Raises:
-        LastAdministrator: *user* is the last active administrator, and *grants* lack this role.
-    """
-    wanted, present = set(grants), set(grants_of(user))
-    for each in sorted(wanted - present):
-        grant(user, each)
-    for each in sorted(present - wanted):
-        revoke(user, each)
-
-
 def grants_of(user: User) -> list[Grant]:
-    """Return what *user* has been granted, sorted; a user without a role has no grant."""
+    """Return what *user* has been granted here, sorted; a user without a role has no grant."""
     roles = {UserRole(group.name) for group in user.groups.all() if group.name in UserRole.values}
     roles.discard(UserRole.ADMINISTRATOR)  # the flag decides
     grants = [Grant(role) for role in roles - {UserRole.SITE_ADMIN}]
@@ -195,6 +178,29 @@ def grants_of(user: User) -> list[Grant]:
         own = user.administered_sites.all()
         grants += [Grant(UserRole.SITE_ADMIN, administered.site.name) for administered in own]
     return sorted(grants)
+
+
+def present_grants(user: User) -> list[Grant]:
+    """Return what *user* has now: what was granted here, and what the identity by which it acts brought."""
+    brought = Identity.objects.in_force(timezone.now()).filter(pk=identity_of(user))
+    names = {name for roles in brought.values_list("roles", flat=True) for name in roles}
+    return sorted({*grants_of(user), *(_brought(name) for name in names)})
+
+
+def _brought(name: str) -> Grant:
+    role, _, site = name.partition(":")
+    return Grant(UserRole(role), site or None)
+
+
+def usual_identity(user: User) -> int | None:
+    """Return the identity by which *user* acts where none is chosen, as for a token of a command.
+
+    None if the user has a role granted here, or no identity in force: then it acts by what was granted here.
+    """
+    if acting(user, None) is not None:
+        return None
+    in_force = user.identities.in_force(timezone.now()).order_by("-verified_at")
+    return in_force.values_list("pk", flat=True).first()
 
 
 def follow_groups(instance: User | Group, action: str, pk_set: Collection[int] | None, **_: Any) -> None:

@@ -36,6 +36,6 @@ def lost_right(row: Authored, author: AuthorRights | None) -> str:
     """Return in words why *author*, None: deleted, does not keep *row* in force."""
     if author is None:
         return f"its author, {row.author_name}, was deleted"
-    if not author.is_active:
-        return f"the account of its author, {row.author_name}, is disabled"
+    if not author.is_admitted:
+        return f"the account of its author, {row.author_name}, is disabled or suspended"
     return f"the roles of its author, {row.author_name}, do not permit it"

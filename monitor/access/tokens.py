@@ -26,6 +26,7 @@ from monitor.models.alert import CHANGE_RULES
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.role import act_as, is_administrator
 from monitor.models.site import OPERATE, may_manage_somewhere
 from monitor.models.token import LIFETIME, MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
 from monitor.models.webhook import MANAGE_WEBHOOKS
@@ -115,10 +116,10 @@ def issue(
     scopes = _checked_scopes(request)
     reporter, site = _reporter(request), _site(request)
     if issuer is not None:
-        if issuer.pk != request.user.pk and not issuer.is_superuser:
+        if issuer.pk != request.user.pk and not is_administrator(issuer):
             raise ExceedsRights("only an administrator issues tokens for other users")
         _check_rights(request, scopes, reporter, site)
-    expires_at = _expiry(request, scopes, now, is_administrator=issuer is None or issuer.is_superuser)
+    expires_at = _expiry(request, scopes, now, may_be_unlimited=issuer is None or is_administrator(issuer))
     if by is not None:
         site, expires_at = _within(by, scopes, reporter, site, expires_at)
         _lock([by], now)
@@ -222,6 +223,8 @@ def _lock(tokens: Iterable[ApiToken], now: datetime) -> dict[int, ApiToken]:
     wanted = {token.pk: token for token in tokens}
     rows = ApiToken.objects.select_related("user", "reporter", "site").usable(now).filter(pk__in=wanted)
     found = {token.pk: token for token in rows.order_by("pk").select_for_update(of=("self",))}
+    for token in found.values():
+        act_as(token.user, token.identity_id)
     for key, token in wanted.items():
         if key not in found:
             raise TokenEnded(f"the token {_name(token)} is revoked or has expired")
@@ -342,10 +345,10 @@ def _check_rights(
 
 
 def _expiry(
-    request: TokenRequest, scopes: list[str], now: datetime, *, is_administrator: bool
+    request: TokenRequest, scopes: list[str], now: datetime, *, may_be_unlimited: bool
 ) -> datetime | None:
     if request.days is None:
-        if scopes != [READ] and not is_administrator:
+        if scopes != [READ] and not may_be_unlimited:
             raise ExceedsRights("only an administrator issues a token that writes and never expires")
         return None
     if not 1 <= request.days <= MOST_DAYS:

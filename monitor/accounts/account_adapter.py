@@ -6,16 +6,19 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
-from monitor.accounts import attempts, events, known_browsers, sessions
+from monitor.accounts import attempts, doors, events, known_browsers, sessions
+from monitor.models import Identity
 from monitor.models.role import reads_measurements
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import AbstractBaseUser, User
     from django.http import HttpRequest, HttpResponse
 
 _MESSAGES = {
@@ -53,8 +56,29 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         attempt.succeed()
         return user
 
-    def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        sessions.note_login(request, user)
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        """Refuse a login by password or passkey of an account without a local door."""
+        refusal: HttpResponse | None = super().pre_login(request, user, **kwargs)
+        by_provider = "sociallogin" in (kwargs.get("signal_kwargs") or {})  # its adapter has asked for roles
+        if refusal is not None or by_provider or doors.has_local_door(user, timezone.now()):
+            return refusal
+        why = doors.closed_because(user)
+        events.refuse(request, user.get_username(), f"no local door{f': {why}' if why else ''}")
+        context = {
+            "reason": "no_local_door",
+            "suspended": why,
+            "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
+        }
+        return render(request, "pages/login_refused.html", context, status=HTTPStatus.FORBIDDEN)
+
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        """Let the session act by the identity that logged in, and go on to the page that was asked for."""
+        login = (kwargs.get("signal_kwargs") or {}).get("sociallogin")
+        if login is None:
+            identity = doors.identity_of_local_login(user, timezone.now())
+        else:
+            identity = Identity.objects.values_list("pk", flat=True).get(account_id=login.account.pk)
+        sessions.note_login(request, user, identity)
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response

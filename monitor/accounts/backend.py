@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 
-from monitor.models.role import permissions_of
+from monitor.models.role import is_administrator, permissions_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -17,6 +17,13 @@ class RightsBackend(ModelBackend):
     """Django asks separately for the permissions of a user and of its groups."""
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
-        if obj is None and isinstance(user_obj, User) and user_obj.is_active and not user_obj.is_superuser:
-            return set(permissions_of(user_obj))
-        return super().get_all_permissions(user_obj, obj)
+        if obj is not None or not isinstance(user_obj, User) or is_administrator(user_obj):
+            return super().get_all_permissions(user_obj, obj)
+        return set(permissions_of(user_obj)) if user_obj.is_active else set()
+
+    def has_perm(self, user_obj: User | AnonymousUser, perm: str, obj: Any = None) -> bool:
+        """Return whether a role permits *perm*; Django itself asks for the flag of an administrator only."""
+        return is_administrator(user_obj) or super().has_perm(user_obj, perm, obj)
+
+    def has_module_perms(self, user_obj: User | AnonymousUser, app_label: str) -> bool:
+        return is_administrator(user_obj) or super().has_module_perms(user_obj, app_label)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.contrib.auth import middleware as auth
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
@@ -66,10 +65,6 @@ class PageCompressionMiddleware(ForBrowsers, gzip.GZipMiddleware):
 
 
 class SessionMiddleware(ForBrowsers, sessions.SessionMiddleware):
-    pass
-
-
-class AuthenticationMiddleware(ForBrowsers, auth.AuthenticationMiddleware):
     pass
 
 

@@ -14,11 +14,43 @@ if TYPE_CHECKING:
 
 def session_seconds() -> int:
     """Return how long a session lasts after the login."""
-    text = os.environ.get("GRIDCAST_SESSION_HOURS") or "336"
-    hours = int(text) if text.isascii() and text.isdigit() else 0
-    if not 1 <= hours <= 8760:
-        raise InvalidVariable(f"GRIDCAST_SESSION_HOURS: expected hours from 1 to 8760, got {text!r}")
-    return hours * 3600
+    return 3600 * _count("GRIDCAST_SESSION_HOURS", "336", 8760, "hours")
+
+
+def valid_days() -> int:
+    """Return how long the roles that a provider named count without a further login."""
+    return _count("GRIDCAST_OIDC_VALID_DAYS", "14", 3650, "days")
+
+
+def _count(variable: str, default: str, most: int, unit: str) -> int:
+    text = os.environ.get(variable) or default
+    count = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else 0
+    if not 1 <= count <= most:
+        raise InvalidVariable(f"{variable}: expected {unit} from 1 to {most}, got {text[:50]!r}")
+    return count
+
+
+@dataclass(frozen=True)
+class LocalLogin:
+    """Which accounts have a local door: a login by password or passkey, without the provider or a proxy.
+
+    *names*: those of the accounts that have one; None: all that have a role granted here, or no identity.
+    """
+
+    names: frozenset[str] | None
+
+    def permits(self, username: str, *, has_own_role: bool) -> bool:
+        """Return whether the account has a local door; *has_own_role*: not only what a provider named."""
+        return has_own_role if self.names is None else username in self.names
+
+
+def local_login() -> LocalLogin:
+    """Return what ``GRIDCAST_LOCAL_LOGIN`` says: ``everybody``, ``nobody`` or names of accounts."""
+    text = os.environ.get("GRIDCAST_LOCAL_LOGIN", "").strip() or "everybody"
+    if text == "everybody":
+        return LocalLogin(None)
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    return LocalLogin(frozenset() if text == "nobody" else names)
 
 
 @dataclass(frozen=True)

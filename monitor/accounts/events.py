@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from allauth.account.adapter import get_adapter
 from allauth.account.signals import user_logged_in
 from allauth.mfa import signals as second_factors
+from allauth.socialaccount.adapter import get_adapter as get_provider_adapter
+from allauth.socialaccount.signals import social_account_added
 from django.contrib.auth.signals import user_logged_out, user_login_failed
 
 from monitor.access.audit_trail import note
+from monitor.accounts import sessions
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -26,6 +29,7 @@ def connect() -> None:
     """Log what allauth and Django announce."""
     user_logged_in.connect(_logged_in)
     user_logged_out.connect(_logged_out)
+    social_account_added.connect(_identity_connected)
     second_factors.authenticator_added.connect(_factor_added)
     second_factors.authenticator_removed.connect(_factor_removed)
     second_factors.authenticator_reset.connect(_factor_reset)
@@ -51,6 +55,12 @@ def client_address(request: HttpRequest) -> str:
 
 def _logged_in(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
     record(request, user.get_username(), "login")
+
+
+def _identity_connected(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
+    record(request, sociallogin.user.get_username(), "identity connected")
+    identity = get_provider_adapter().admit(request, sociallogin)
+    sessions.continue_by(request, identity.pk)
 
 
 def _logged_out(request: HttpRequest, user: AbstractBaseUser | None, **_: Any) -> None:

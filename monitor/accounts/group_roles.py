@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.contrib.auth.models import User
-
 from monitor.access import roles
 
 logger = logging.getLogger(__name__)
@@ -33,18 +31,12 @@ def roles_of_groups(groups: Iterable[str], mapping: Sequence[tuple[str, str]]) -
     return {role for role, group in mapping if group in members}
 
 
-def give_roles(user: User, names: Iterable[str]) -> None:
-    """Give *user* exactly the roles *names*, such as ``site_admin:SITE``; groups that are no roles stay.
-
-    A role at an unknown site is left out. The last administrator keeps the roles. The log has both.
-    """
-    grants = []
+def present_roles(names: Iterable[str]) -> set[str]:
+    """Return *names*, such as ``site_admin:SITE``, without roles at unknown sites, which the log names."""
+    present = set()
     for name in sorted(names):
         try:
-            grants.append(roles.parse_grant(name))
+            present.add(str(roles.parse_grant(name)))
         except roles.InvalidGrant as error:
-            logger.warning("role %r of %r left out: %s", name, user.get_username(), error)
-    try:
-        roles.set_roles(user, grants)
-    except roles.LastAdministrator as error:
-        logger.warning("roles of %r stay: %s", user.get_username(), error)
+            logger.warning("role %r left out: %s", name, error)
+    return present

@@ -14,9 +14,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.access import tokens
-from monitor.accounts import events, group_roles, sessions
-from monitor.models import ApiToken
+from monitor.accounts import events, group_roles, identities
+from monitor.models import Identity
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialAccount, SocialLogin
@@ -58,19 +57,17 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         return [app] if client_id in {None, app.client_id} else []
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Give the user the roles of the groups that the provider names now; refuse a user without any.
+        """Give the identity the roles of the groups that the provider names now; refuse one without any.
 
-        A user that had roles before loses them, and all sessions and API tokens: without a role, it could
-        still read what viewers may.
+        An identity of before is suspended then, with its sessions and tokens, until a login names a group.
         """
         sociallogin.email_addresses = []  # accounts are matched by the provider's subject, never by mail
-        roles = self._roles(request, sociallogin)
-        if sociallogin.is_existing:
-            group_roles.give_roles(sociallogin.user, roles)
-        if not roles:
-            if sociallogin.is_existing:
-                sessions.end_all(sociallogin.user)
-                tokens.revoke(ApiToken.objects.filter(user=sociallogin.user), timezone.now())
+        now, names = timezone.now(), self._roles(request, sociallogin)
+        if names and sociallogin.is_existing:
+            identities.admit(sociallogin.account, identity_provider().url, names, now)
+        elif not names:
+            for identity in Identity.objects.filter(account_id=sociallogin.account.pk):
+                identities.suspend(identity, f"{identity_provider().name} named no group with a role", now)
             raise _refused(request, sociallogin, "no_role")
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
@@ -82,8 +79,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         user: User = super().save_user(request, sociallogin, form)
-        group_roles.give_roles(user, self._roles(request, sociallogin))
+        self.admit(request, sociallogin)
         return user
+
+    def admit(self, request: HttpRequest, sociallogin: SocialLogin) -> Identity:
+        """Store the identity of an account of the provider that has just become one of a user here."""
+        names = self._roles(request, sociallogin)
+        return identities.admit(sociallogin.account, identity_provider().url, names, timezone.now())
 
     def get_connect_redirect_url(self, _request: HttpRequest, _account: SocialAccount) -> str:
         return reverse("account")
@@ -104,7 +106,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         groups = {
             group for claims in sources for group in group_roles.groups_in(claims, configured.groups_claim)
         }
-        return group_roles.roles_of_groups(groups, configured.roles)
+        return group_roles.present_roles(group_roles.roles_of_groups(groups, configured.roles))
 
 
 def _refused(request: HttpRequest, sociallogin: SocialLogin, reason: str) -> ImmediateHttpResponse:

@@ -17,12 +17,13 @@ from django.db import transaction
 from django.shortcuts import render
 from django.utils import timezone
 
-from monitor.access import audit
+from monitor.access import audit, roles
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import group_roles
 from monitor.accounts.events import client_address
 from monitor.models.audit_event import AuditChannel, AuditOutcome
+from monitor.models.role import acting
 from monitor.networks import is_within
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ class RemoteUserMiddleware:
         if user is None or not user.is_active:
             logger.warning("remote user refused: %r has no account, or it is disabled", name)
             return None
+        if acting(user, None) is None:
+            logger.warning("remote user refused: %r has no role granted here", name)
+            return None
         return user
 
     def _made(self, request: HttpRequest, name: str) -> User:
@@ -98,7 +102,8 @@ class RemoteUserMiddleware:
             )
             if is_new:  # else a request at the same time has made it
                 note("account", name, after="made, as a proxy named it")
-                group_roles.give_roles(user, [self.configured.role])
+                for role in group_roles.present_roles([self.configured.role]):
+                    roles.grant(user, roles.parse_grant(role))
                 channel = AuditChannel.API if request.path.startswith("/api/") else AuditChannel.PAGE
                 action = Action(channel, "account of a remote user", request.path, AuditOutcome.DONE, 0)
                 actor = Actor(name, address=client_address(request))

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.auth import middleware as auth
+from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from monitor.accounts.browsers import ForBrowsers
+from monitor.models.role import act_as, acting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 MOST_SESSIONS = 50  # of one user
 WRITE_SECONDS = 300.0
 _LISTED = "gridcast_listed"  # in a session that began with a login
+IDENTITY_KEY = "gridcast_identity"  # by which the session acts; missing: by what was granted here
 _MOST_NOTED = 10_000
 
 
@@ -60,17 +66,51 @@ class SessionUseMiddleware(ForBrowsers, _SessionUse):
     pass
 
 
-def note_login(request: HttpRequest, user: AbstractBaseUser) -> None:
-    """Note the use of the session of *request* from now on; end the oldest sessions if *user* has too many.
+class AuthenticationMiddleware(ForBrowsers, auth.AuthenticationMiddleware):
+    """Django's, with the user of the session as ``user_of`` says; read when it is first asked for."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        request.user = SimpleLazyObject(lambda: user_of(request))  # type: ignore[assignment]
+
+
+def user_of(request: HttpRequest) -> User | AnonymousUser:
+    """Return the user of the session of *request*, acting by the identity with which the session began.
+
+    It is anonymous while that identity is suspended, and without one while nothing is granted here to a user
+    whose roles come from the provider.
+    """
+    user = get_user(request)
+    if not isinstance(user, User):
+        return AnonymousUser()
+    return acting(user, request.session.get(IDENTITY_KEY)) or AnonymousUser()
+
+
+def note_login(request: HttpRequest, user: User, identity: int | None) -> None:
+    """Let the session of *request* act by *identity*; end the oldest sessions if *user* has too many.
 
     A program that logs in for each request would otherwise leave thousands, which allauth looks through at
     each login.
     """
     request.session[_LISTED] = True
+    if identity is not None:
+        request.session[IDENTITY_KEY] = identity
+    act_as(user, identity)
     own = UserSession.objects.filter(user_id=user.pk)
     surplus = list(own.order_by("-last_seen_at").values_list("pk", flat=True)[MOST_SESSIONS - 1 :])
     if surplus:
         _end(own.filter(pk__in=surplus))
+
+
+def continue_by(request: HttpRequest, identity: int) -> None:
+    """Let the session of *request* act by *identity*, which its user has just connected, if it must.
+
+    Where something is granted to the user here, the session goes on to act by that.
+    """
+    user: User = request.user  # type: ignore[assignment]  # only called for users
+    if request.session.get(IDENTITY_KEY) is None and acting(user, None) is None:
+        request.session[IDENTITY_KEY] = identity
+        act_as(user, identity)
 
 
 def of_user(user: AbstractBaseUser) -> QuerySet[UserSession]:

@@ -61,10 +61,6 @@ else:
     ResourceFormBase = forms.ModelForm
     SeriesFormBase = forms.ModelForm
 
-admin.site.site_header = "gridcast"
-admin.site.site_title = "gridcast"
-admin.site.index_title = "Configuration"
-
 
 class ResourceForm(ResourceFormBase):
     """Refuses access methods that do not exist or have invalid options."""

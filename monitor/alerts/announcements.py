@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.contrib.auth.models import AnonymousUser
+
 from monitor.alerts.concerned_sites import not_at_fault
 from monitor.alerts.rule_authors import foreign_secret, out_of_sight, tells_everything
 from monitor.models import Alert, Incident, Notification
@@ -123,8 +125,9 @@ def open_alerts_on(notification: Notification) -> int:
     """
     if notification.alert is None or notification.alert.incident is None:
         return 0
-    author = notification.alert.rule.author
-    visible = Alert.objects.all() if author is None else Alert.objects.visible_to(author)
+    rule = notification.alert.rule
+    author = rule.present_author() or AnonymousUser()
+    visible = Alert.objects.visible_to(author) if rule.author_name else Alert.objects.all()
     of_incident = visible.open().filter(incident=notification.alert.incident)
     return of_incident.filter(notifications__channel=notification.channel).distinct().count()
 

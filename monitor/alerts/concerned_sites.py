@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q
 
 from monitor.failures.attribute import sites_of_failed_step
@@ -53,6 +54,6 @@ def _is_told_elsewhere(alert: Alert, suspects: set[str]) -> bool:
     if others.filter(author_name="").exists():
         return True
     return any(
-        rule.author is not None and Alert.objects.visible_to(rule.author).filter(pk=alert.pk).exists()
+        Alert.objects.visible_to(rule.present_author() or AnonymousUser()).filter(pk=alert.pk).exists()
         for rule in others.select_related("author").distinct()
     )

@@ -24,8 +24,6 @@ from monitor.models.visibility import sees_all
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django.contrib.auth.models import User
-
 
 def judge_authors(now: datetime) -> dict[int, AuthorRights]:
     """Suspend and resume rules; return the rights of their authors by rule, of the rules that have one.
@@ -33,12 +31,10 @@ def judge_authors(now: datetime) -> dict[int, AuthorRights]:
     The number of queries depends on neither rules nor authors, but on how many are suspended or resumed.
     """
     rules = list(_authored())
-    rights = rights_of(
-        {rule.author_id for rule in rules if rule.author_id is not None}, CHANGE_RULES, MANAGE_REPORTERS
-    )
+    rights = rights_of([rule.acting for rule in rules], CHANGE_RULES, MANAGE_REPORTERS)
     for rule in rules:
-        suspend(rule, _suspension(rule, rights.get(rule.author_id or 0)), now)
-    return {rule.pk: rights[rule.author_id] for rule in rules if rule.author_id in rights}
+        suspend(rule, _suspension(rule, rights.get(rule.acting)), now)
+    return {rule.pk: rights[rule.acting] for rule in rules if rule.acting in rights}
 
 
 def out_of_sight(alert: Alert) -> str:
@@ -46,7 +42,7 @@ def out_of_sight(alert: Alert) -> str:
     rule = alert.rule
     if not rule.author_name:
         return ""
-    author: User | None = rule.author
+    author = rule.present_author()
     if author is None or not AlertRule.objects.manageable_by(author).filter(pk=rule.pk).exists():
         return f"its rule is suspended: {rule.author_name} may not keep it"[:300]
     if not Alert.objects.visible_to(author).filter(pk=alert.pk).exists():
@@ -58,7 +54,7 @@ def foreign_secret(rule: AlertRule, channel: Mapping[str, Any]) -> str:
     """Return why the author of *rule* may not have messages to *channel* signed now; empty: it may."""
     if not rule.author_name:
         return ""
-    author = rule.author or AnonymousUser()
+    author = rule.present_author() or AnonymousUser()
     return next((f"{rule.author_name}: {why}"[:300] for _, why in foreign_secrets(channel, author)), "")
 
 
@@ -71,7 +67,7 @@ def tells_everything(channel: Mapping[str, Any]) -> bool:
     rules = AlertRule.objects.filter(enabled=True, notify__contains=[channel]).select_related("author")
     return any(
         channel in rule.notify
-        and (not rule.author_name or (rule.author is not None and sees_all(rule.author)))
+        and (not rule.author_name or sees_all(rule.present_author() or AnonymousUser()))
         and not foreign_secret(rule, channel)
         for rule in rules
     )
@@ -89,7 +85,7 @@ def _authored() -> QuerySet[Any]:
 
 def _suspension(rule: Any, rights: AuthorRights | None) -> str:
     """Return why the author of *rule* may not keep it, as ``AlertRule.objects.manageable_by`` decides."""
-    if rights is None or not rights.is_active:
+    if rights is None or not rights.is_admitted:
         return lost_right(rule, rights)
     if rights.has(CHANGE_RULES):
         return ""

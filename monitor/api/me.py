@@ -61,7 +61,7 @@ def show_me(request: HttpRequest, query: Query[Sparse]) -> HttpResponse:
     me = {
         "user": user.get_username(),
         "roles": sorted(roles_of(user)),
-        "grants": [str(grant) for grant in roles.grants_of(user)],
+        "grants": [str(grant) for grant in roles.present_grants(user)],
         "scopes": tokens.offered_scopes(user),
         "token": _token(token) if token else None,
     }

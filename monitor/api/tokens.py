@@ -10,7 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from monitor.access import tokens
+from monitor.access import roles, tokens
 from monitor.access.tokens import (
     ExceedsRights,
     IssuedToken,
@@ -28,6 +28,7 @@ from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, NameFilter, RowId
 from monitor.models import ApiToken
+from monitor.models.role import act_as, identity_of, is_administrator
 from monitor.models.token import LIFETIME, MANAGE, READ
 
 if TYPE_CHECKING:
@@ -257,12 +258,15 @@ def _rotated(token: ApiToken, order: RotationIn, *, by: ApiToken | None) -> Http
 
 def _owner(issuer: User, name: str | None) -> User:
     if name is None or name == issuer.get_username():
-        return User.objects.get(pk=issuer.pk)
-    if not issuer.is_superuser:
+        owner = User.objects.get(pk=issuer.pk)
+        act_as(owner, identity_of(issuer))
+        return owner
+    if not is_administrator(issuer):
         raise Refused(403, "not_allowed", "only an administrator issues tokens for other users")
     owner = User.objects.filter(username=name, is_active=True).first()
     if owner is None:
         raise Refused(422, "unknown_user", f"user: expected an active user, got {name[:150]!r}")
+    act_as(owner, roles.usual_identity(owner))
     return owner
 
 

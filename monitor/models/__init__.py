@@ -10,6 +10,7 @@ from monitor.models.current_segment import CurrentSegment
 from monitor.models.day_score import DayScore
 from monitor.models.demo_weather import DemoWeather
 from monitor.models.deployment import Deployment
+from monitor.models.door_opening import DoorOpening
 from monitor.models.failure_signature import FailureSignature, JudgedHistory
 from monitor.models.forecast import Forecast, ForecastDelivery
 from monitor.models.forecast_state import (
@@ -20,6 +21,7 @@ from monitor.models.forecast_state import (
 )
 from monitor.models.heartbeat import Heartbeat
 from monitor.models.hold import Hold
+from monitor.models.identity import Identity
 from monitor.models.incident import Incident, IncidentEvent, IncidentSeries
 from monitor.models.latest_run import LatestRun
 from monitor.models.maintenance_change import MaintenanceChange
@@ -84,6 +86,7 @@ __all__ = [
     "DirtyDay",
     "DirtyHour",
     "DirtyOutcome",
+    "DoorOpening",
     "EndedRun",
     "EnrolmentAttempt",
     "EnrolmentCode",
@@ -97,6 +100,7 @@ __all__ = [
     "Heartbeat",
     "Hold",
     "HourRollup",
+    "Identity",
     "Incident",
     "IncidentEvent",
     "IncidentSeries",

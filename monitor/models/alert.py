@@ -14,6 +14,7 @@ from monitor.models.failure_signature import Severity
 from monitor.models.incident import Incident
 from monitor.models.natural_order import sort_name_field
 from monitor.models.reporter import Reporter
+from monitor.models.role import ANY_IDENTITY, acting
 from monitor.models.run import Run
 from monitor.models.series import Series, Suite, visible_suites
 from monitor.models.site import OPERATE, Site, may_manage_everywhere
@@ -186,7 +187,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         dropped = 0
         for name in names:
             of_user = taken.filter(acknowledged_by=name)
-            if name in users:
+            if name in users and acting(users[name], ANY_IDENTITY) is not None:
                 managed = Alert.objects.manageable_by(users[name]).open().filter(acknowledged_by=name)
                 of_user = of_user.exclude(pk__in=managed.order_by().values("pk"))
             dropped += of_user.update(acknowledged_at=None, acknowledged_by="")

@@ -9,6 +9,7 @@ from django.db import models
 
 from monitor.models.failure_signature import FailureSignature
 from monitor.models.reporter import Reporter
+from monitor.models.role import ANY_IDENTITY, acting
 from monitor.models.series import Series, visible_suites
 from monitor.models.site import OPERATE, may_manage_everywhere
 from monitor.models.visibility import has_row, sees_all
@@ -67,6 +68,8 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
         names = rows.order_by().values("silenced_by")
         in_force = models.Q(pk__in=[])
         for user in get_user_model().objects.filter(username__in=names):
+            if acting(user, ANY_IDENTITY) is None:
+                continue
             manageable = Incident.objects.manageable_by(user).order_by().values("pk")
             in_force |= models.Q(silenced_by=user.get_username(), pk__in=manageable)
         return rows.filter(in_force)
@@ -130,7 +133,9 @@ class Incident(models.Model):
     def is_manageable_by(self, name: str) -> bool:
         """Return whether the user *name* exists, and may change the incident with all that it affects now."""
         user = get_user_model().objects.filter(username=name).first()
-        return user is not None and Incident.objects.manageable_by(user).filter(pk=self.pk).exists()
+        if user is None or acting(user, ANY_IDENTITY) is None:
+            return False
+        return Incident.objects.manageable_by(user).filter(pk=self.pk).exists()
 
     def is_silenced(self, now: datetime) -> bool:
         """Return whether no alert of it is announced at *now*: a user that may change it now silenced it."""

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 
 from monitor.models.natural_order import sort_name_field
+from monitor.models.role import ANY_IDENTITY, acting
 from monitor.models.series import Series
 from monitor.models.site import Site, may_manage_everywhere, may_manage_somewhere
 from monitor.models.visibility import has_row, sees_all
@@ -174,7 +175,10 @@ class EnrolmentCode(models.Model):
     def is_permitted(self) -> bool:
         """Return whether the user that made the code may enrol its reporter now."""
         by = self.created_by
-        return by is None or Reporter.objects.manageable_by(by).filter(pk=self.reporter_id).exists()
+        if by is None:
+            return True
+        is_admitted = acting(by, ANY_IDENTITY) is not None
+        return is_admitted and Reporter.objects.manageable_by(by).filter(pk=self.reporter_id).exists()
 
 
 class EnrolmentAttempt(models.Model):

@@ -1,8 +1,13 @@
-"""Roles: what a user may do, as groups of these names. ``monitor.access.roles`` grants them."""
+"""Roles: what a user may do, as groups of these names. ``monitor.access.roles`` grants them.
+
+A user has the roles granted here, and those of the identity by which it acts: the one that its session began
+with, or with which a token was made. The SQL function ``monitor_groups`` says which groups these are,
+``monitor_is_admitted`` whether they count, and ``monitor_own_sites`` at which sites the user is a site admin.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
@@ -14,19 +19,23 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-# The attributes of a user object that keep its roles and its permissions.
-_KEPT, _PERMISSIONS = "_gridcast_roles", "_gridcast_permissions"
+Holder = TypeVar("Holder", bound=PermissionsMixin)
+
+ANY_IDENTITY = 0  # instead of the key of one: all identities of the user, for acts that do not name theirs
+
+# The attributes of a user object that keep its identity, its roles and its permissions.
+_IDENTITY, _KEPT, _PERMISSIONS = "_gridcast_identity", "_gridcast_roles", "_gridcast_permissions"
 _RIGHTS = """
-SELECT array(
-    SELECT name::text FROM auth_user_groups AS member JOIN auth_group AS role ON role.id = member.group_id
-    WHERE member.user_id = %(user)b AND name = ANY (%(roles)b)
+SELECT monitor_is_admitted(%(user)b, %(identity)b), array(
+    SELECT name::text FROM monitor_groups(%(user)b, %(identity)b) AS member
+    JOIN auth_group AS role ON role.id = member.group_id WHERE name = ANY (%(roles)b)
 ), array(
     SELECT type.app_label || '.' || permission.codename FROM auth_permission AS permission
     JOIN django_content_type AS type ON type.id = permission.content_type_id
     WHERE permission.id IN (
         SELECT permission_id FROM auth_user_user_permissions WHERE user_id = %(user)b
-        UNION SELECT permission_id FROM auth_group_permissions JOIN auth_user_groups USING (group_id)
-        WHERE user_id = %(user)b
+        UNION SELECT permission_id FROM auth_group_permissions
+            JOIN monitor_groups(%(user)b, %(identity)b) USING (group_id)
     )
 )
 """
@@ -42,8 +51,33 @@ class UserRole(models.TextChoices):
     ADMINISTRATOR = "administrator"
 
 
+STAFF = frozenset({UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR})
+
+
+def acting(user: Holder, identity: int | None) -> Holder | None:
+    """Return *user* with its granted roles and those of *identity*; None if the user is not admitted by it.
+
+    A suspended identity admits to nothing. Without an identity, the roles granted here count; a user that has
+    identities and no role granted here is not admitted then.
+    """
+    act_as(user, identity)
+    return user if roles_of(user) else None
+
+
+def act_as(user: PermissionsMixin, identity: int | None) -> None:
+    """Let *user* act by *identity* from now on, as ``acting`` describes, without asking whether it may."""
+    forget_roles(user)
+    setattr(user, _IDENTITY, identity)
+
+
+def identity_of(user: AbstractBaseUser | AnonymousUser) -> int | None:
+    """Return the key of the identity by which *user* acts; None: it acts by what was granted here."""
+    identity: int | None = getattr(user, _IDENTITY, None)
+    return identity
+
+
 def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[UserRole]:
-    """Return the roles of *user*; ``viewer`` if it has none, nothing if it is inactive or anonymous.
+    """Return the roles of *user*; ``viewer`` if it has none, nothing if it is not admitted or anonymous.
 
     The first call reads the rights of *user*; later ones of the same object return the same roles.
     """
@@ -52,37 +86,42 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[UserRole]:
     kept: frozenset[UserRole] | None = getattr(user, _KEPT, None)
     if kept is not None:
         return kept
-    return keep_roles(user, () if user.is_superuser else _read_rights(user))
+    if user.is_superuser and identity_of(user) is None:
+        return keep_roles(user, ())
+    return _read_rights(user)
 
 
 def permissions_of(user: PermissionsMixin) -> frozenset[str]:
-    """Return the permissions of *user*, active and no superuser, by itself and by its groups.
+    """Return the permissions of *user*, active and no administrator, by itself and by its groups.
 
     The first call reads the rights of *user*; later ones of the same object return the same permissions.
     """
     if not hasattr(user, _PERMISSIONS):
-        roles = _read_rights(user)
-        if not hasattr(user, _KEPT):
-            keep_roles(user, roles)
+        kept_roles = getattr(user, _KEPT, None)
+        _read_rights(user)
+        if kept_roles is not None:
+            setattr(user, _KEPT, kept_roles)
     kept: frozenset[str] = getattr(user, _PERMISSIONS)
     return kept
 
 
-def _read_rights(user: PermissionsMixin) -> list[str]:
-    """Return the roles of *user*, and keep its permissions in the object: most pages need both."""
-    roles: list[str]
-    roles, permissions = binary.row(_RIGHTS, {"user": user.pk, "roles": UserRole.values})
+def _read_rights(user: PermissionsMixin) -> frozenset[UserRole]:
+    """Return the roles of *user*, and keep them and its permissions in the object: most pages need both."""
+    parameters = {"user": user.pk, "identity": identity_of(user), "roles": UserRole.values}
+    is_admitted, roles, permissions = binary.row(_RIGHTS, parameters)
+    if not is_admitted:
+        setattr(user, _PERMISSIONS, frozenset())
+        setattr(user, _KEPT, frozenset())
+        return frozenset()
     setattr(user, _PERMISSIONS, frozenset(permissions))
-    return roles
+    return keep_roles(user, roles)
 
 
 def keep_roles(user: PermissionsMixin, groups: Iterable[str]) -> frozenset[UserRole]:
-    """Return the roles of *user* as a member of *groups*, and keep them in the object."""
+    """Return the roles of *user*, which is admitted, as a member of *groups*; keep them in the object."""
     roles = {UserRole(name) for name in groups}
     if user.is_superuser:
         roles.add(UserRole.ADMINISTRATOR)
-    else:
-        roles.discard(UserRole.ADMINISTRATOR)
     kept = frozenset(roles or {UserRole.VIEWER})
     setattr(user, _KEPT, kept)
     return kept
@@ -93,6 +132,15 @@ def forget_roles(user: PermissionsMixin) -> None:
     for kept in (_KEPT, _PERMISSIONS):
         if hasattr(user, kept):
             delattr(user, kept)
+
+
+def is_administrator(user: AbstractBaseUser | AnonymousUser) -> bool:
+    return UserRole.ADMINISTRATOR in roles_of(user)
+
+
+def opens_admin(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Return whether *user* may open ``/admin/``, where each role sees and changes what it permits."""
+    return bool(roles_of(user) & STAFF)
 
 
 def reads_measurements(user: AbstractBaseUser | AnonymousUser) -> bool:

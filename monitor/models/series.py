@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 
 from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.models.natural_order import sort_name_field
+from monitor.models.role import identity_of
 from monitor.models.site import OPERATE, Resource, Site, may_manage_everywhere
 from monitor.models.visibility import sees_all
 
@@ -126,8 +127,9 @@ class Suite(models.Model):
 VISIBLE = """(%(sees_all)b OR NOT EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = series.suite_id
 ) OR EXISTS (
-    SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS member USING (group_id)
-    WHERE viewers.suite_id = series.suite_id AND member.user_id = %(user)b))"""
+    SELECT FROM monitor_suite_viewers AS viewers
+    JOIN monitor_groups(%(user)b, %(identity)b) AS member USING (group_id)
+    WHERE viewers.suite_id = series.suite_id))"""
 
 
 # The same as a subquery of primary keys. Most queries of pages have it, several times: Django would compile
@@ -135,22 +137,22 @@ VISIBLE = """(%(sees_all)b OR NOT EXISTS (
 _VISIBLE_SUITES = """SELECT suite.id FROM monitor_suite AS suite WHERE NOT EXISTS (
     SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id = suite.id
 ) OR EXISTS (
-    SELECT FROM monitor_suite_viewers AS viewers JOIN auth_user_groups AS member USING (group_id)
-    WHERE viewers.suite_id = suite.id AND member.user_id = %s)"""
+    SELECT FROM monitor_suite_viewers AS viewers JOIN monitor_groups(%s, %s) AS member USING (group_id)
+    WHERE viewers.suite_id = suite.id)"""
 
 
 def visible_suites(user: AbstractBaseUser | AnonymousUser) -> RawSQL:
     """Return the suites that *user*, active and without ``sees_all``, may see, for a condition with IN."""
-    return RawSQL(_VISIBLE_SUITES, [user.pk])  # noqa: S611  # a constant statement with a parameter
+    return RawSQL(_VISIBLE_SUITES, [user.pk, identity_of(user)])  # noqa: S611  # a constant statement with a parameter
 
 
 # The parameters of ``VISIBLE`` for readers without a login: suites without viewers.
-OF_THE_PUBLIC: Mapping[str, object] = {"user": None, "sees_all": False}
+OF_THE_PUBLIC: Mapping[str, object] = {"user": None, "identity": None, "sees_all": False}
 
 
 def visibility(user: AbstractBaseUser | AnonymousUser) -> Mapping[str, object]:
     """Return the parameters of ``VISIBLE``; *user* must be logged in and active."""
-    return {"user": user.pk, "sees_all": sees_all(user)}
+    return {"user": user.pk, "identity": identity_of(user), "sees_all": sees_all(user)}
 
 
 class SeriesQuerySet(models.QuerySet["Series"]):

@@ -16,7 +16,7 @@ from django.db.models.base import ModelState
 from django.utils import timezone
 
 from monitor.db import binary
-from monitor.models.role import UserRole, keep_roles
+from monitor.models.role import UserRole, act_as, identity_of, is_administrator, keep_roles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,8 @@ USED_SECONDS = 60  # the last use is written once in this time
 
 
 _FROM = "FROM monitor_apitoken AS token JOIN auth_user AS holder ON holder.id = token.user_id"
-_VALID = "holder.is_active AND token.revoked_at IS NULL AND token.expires_at >= now() IS NOT FALSE"
+_VALID = """monitor_is_admitted(holder.id, token.identity_id)
+    AND token.revoked_at IS NULL AND token.expires_at >= now() IS NOT FALSE"""
 # A token, those that were rotated or issued with it, and those of these.
 _FAMILY = """
 WITH RECURSIVE family AS (
@@ -50,10 +51,9 @@ _ROLES = ", ".join(f"'{role}'" for role in UserRole.values)
 # A prepared statement, because it runs for every request.
 _FOUND = f"""
 SELECT token.id, token.name, token.scopes::text, token.site_id, {_IS_USE_DUE},
-    holder.id, holder.username, holder.is_superuser, (
-        SELECT string_agg(theirs.name, ',') FROM auth_user_groups AS member
-        JOIN auth_group AS theirs ON theirs.id = member.group_id
-        WHERE member.user_id = holder.id AND theirs.name IN ({_ROLES}))
+    holder.id, holder.username, holder.is_superuser, token.identity_id, (
+        SELECT string_agg(theirs.name, ',') FROM monitor_groups(holder.id, token.identity_id) AS member
+        JOIN auth_group AS theirs ON theirs.id = member.group_id WHERE theirs.name IN ({_ROLES}))
     {_FROM} WHERE token.sha256 = %(sha256)b AND {_VALID}
 """  # noqa: S608  # constants
 # Written once a minute for each token: concurrent requests find nothing left to write.
@@ -65,30 +65,29 @@ WHERE token.id = %(token)b AND {_IS_USE_DUE}
 # user or to one of the user's groups; a site admin may send what reporters at its sites report. The subquery
 # hides the number of tokens from the planner, as ``monitor.db.array_parameters`` does.
 _SENDER = f"""
-SELECT token.sha256, token.scopes ? %(scope)b AND (holder.is_superuser OR EXISTS (
+SELECT token.sha256, token.scopes ? %(scope)b AND (rights.is_administrator OR EXISTS (
         SELECT FROM auth_permission AS permission
         JOIN django_content_type AS type ON type.id = permission.content_type_id
         WHERE type.app_label = 'monitor' AND permission.codename = %(permission)b AND (
             EXISTS (SELECT FROM auth_user_user_permissions AS own
                 WHERE own.user_id = holder.id AND own.permission_id = permission.id)
-            OR EXISTS (SELECT FROM auth_user_groups AS member
-                JOIN auth_group_permissions AS theirs ON theirs.group_id = member.group_id
-                WHERE member.user_id = holder.id AND theirs.permission_id = permission.id))
+            OR EXISTS (SELECT FROM auth_group_permissions AS theirs
+                WHERE theirs.group_id = ANY (rights.groups) AND theirs.permission_id = permission.id))
     ) OR EXISTS (
-        SELECT FROM monitor_siteadministrator AS administrator
-        JOIN auth_user_groups AS member ON member.user_id = administrator.user_id
-        JOIN auth_group AS theirs ON theirs.id = member.group_id
-        WHERE administrator.user_id = holder.id AND administrator.site_id = reporter.site_id
-            AND theirs.name = %(site_admin)b)),
-    holder.is_superuser OR EXISTS (
-        SELECT FROM auth_user_groups AS member JOIN auth_group AS theirs ON theirs.id = member.group_id
-        WHERE member.user_id = holder.id AND theirs.name = %(operator)b
-    ) OR NOT EXISTS (
-        SELECT FROM monitor_suite_viewers AS viewers WHERE NOT EXISTS (
-            SELECT FROM auth_user_groups AS member
-            WHERE member.user_id = holder.id AND member.group_id = viewers.group_id)),
+        SELECT FROM monitor_own_sites(holder.id, token.identity_id) AS own
+        WHERE own.site_id = reporter.site_id)),
+    rights.is_administrator OR rights.is_operator OR NOT EXISTS (
+        SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id NOT IN (
+            SELECT seen.suite_id FROM monitor_suite_viewers AS seen
+            WHERE seen.group_id = ANY (rights.groups))),
     holder.id, holder.username, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
-    {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id
+    {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id, LATERAL (
+        SELECT array_agg(member.group_id) AS groups,
+            coalesce(bool_or(role.name = %(operator)b), false) AS is_operator,
+            holder.is_superuser OR coalesce(bool_or(role.name = %(administrator)b), false) AS is_administrator
+        FROM monitor_groups(holder.id, token.identity_id) AS member
+        JOIN auth_group AS role ON role.id = member.group_id
+    ) AS rights
     WHERE token.sha256 = ANY ((SELECT %(sha256)b::text[])::text[]) AND {_VALID}
 """  # noqa: S608  # constants
 
@@ -134,7 +133,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             "scope": REPORT,
             "permission": REPORT_PERMISSION,
             "operator": UserRole.OPERATOR.value,
-            "site_admin": UserRole.SITE_ADMIN.value,
+            "administrator": UserRole.ADMINISTRATOR.value,
         }
         with binary.cursor() as cursor:
             senders = {sha256: Sender(*rights) for sha256, *rights in cursor.execute(_SENDER, parameters)}
@@ -152,16 +151,14 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ApiTokenQuerySet:
         """Return the tokens of *user*; to an administrator, all."""
-        if user.is_active and getattr(user, "is_superuser", False):
-            return self
-        return self.filter(user=user.pk)
+        return self if is_administrator(user) else self.filter(user=user.pk)
 
     def within(self, by: ApiToken) -> ApiTokenQuerySet:
         """Return the tokens with at most the rights of *by*: its user, scopes, reporter and site.
 
         To the token of an administrator, these are tokens of all users. When they end does not count.
         """
-        rows = self if by.user.is_superuser else self.filter(user=by.user_id)
+        rows = self if is_administrator(by.user) else self.filter(user=by.user_id)
         rows = rows if by.site_id is None else rows.filter(site=by.site_id)
         is_its_reporter = models.Q(reporter=None) | models.Q(reporter=by.reporter_id)
         return rows.filter(is_its_reporter, scopes__contained_by=by.scopes)
@@ -189,7 +186,8 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     ) -> str:
         """Create a token for *user* with the rights *scopes*; return its text, which is not stored.
 
-        A token with the scope ``report`` sends reports of *reporter* only, and with a *site*, the token may
+        It has the roles by which *user* acts here: those of its identity, if it acts by one. A token with the
+        scope ``report`` sends reports of *reporter* only, and with a *site*, the token may
         change nothing elsewhere. It expires at *expires_at*, by default after ``LIFETIME``, and its family at
         *family_expires_at*, by default ``GRIDCAST_TOKEN_FAMILY_DAYS`` from now, or with the token if that is
         later. ``monitor.access.tokens`` checks what may be issued to whom.
@@ -200,7 +198,14 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             family_expires_at = max(limit, now + timedelta(days=settings.GRIDCAST_TOKEN_FAMILY_DAYS))
         fields = {"name": name, "scopes": scopes, "reporter": reporter, "site": site, "parent": parent}
         ends = {"expires_at": limit, "family_expires_at": family_expires_at}
-        self.create(user_id=user.pk, sha256=digest(text), prefix=prefix_of(text), **fields, **ends)
+        self.create(
+            user_id=user.pk,
+            identity_id=identity_of(user),
+            sha256=digest(text),
+            prefix=prefix_of(text),
+            **fields,
+            **ends,
+        )
         return text
 
     def keep(
@@ -233,6 +238,7 @@ class _TokenRow(NamedTuple):
     user: int
     username: str
     is_superuser: bool
+    identity: int | None
     roles: str | None
 
 
@@ -242,6 +248,7 @@ def _token(text: str, row: _TokenRow) -> ApiToken:
     fields = {"id": row.id, "user_id": row.user, "name": row.name, "prefix": prefix_of(text)}
     token = _loaded(ApiToken, **fields, scopes=scopes, site_id=row.site, is_use_due=row.is_use_due)
     token.user = user
+    act_as(user, row.identity)
     keep_roles(user, row.roles.split(",") if row.roles else ())
     user.bound_site = row.site  # type: ignore[attr-defined]  # read by monitor.models.site.bound_site
     return token
@@ -266,6 +273,14 @@ class ApiToken(models.Model):
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
+    identity = models.ForeignKey(
+        "monitor.Identity",
+        models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="tokens",
+        help_text="the identity whose roles it has, beside those granted here; empty: those alone",
+    )
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=20, help_text="the first characters of the token")
     sha256 = models.CharField(max_length=64, unique=True)

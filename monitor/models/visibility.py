@@ -19,9 +19,7 @@ def sees_all(user: AbstractBaseUser | AnonymousUser) -> bool:
 
     This is the only such rule; ``ApiToken.objects.senders`` repeats it in SQL.
     """
-    return bool(
-        user.is_active and (getattr(user, "is_superuser", False) or UserRole.OPERATOR in roles_of(user))
-    )
+    return bool(roles_of(user) & {UserRole.OPERATOR, UserRole.ADMINISTRATOR})
 
 
 def has_row(rows: QuerySet[Any]) -> IsNull:

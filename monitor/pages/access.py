@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from monitor.access import roles
 from monitor.access.roles import RoleError
 from monitor.models import Site
-from monitor.models.role import UserRole
+from monitor.models.role import UserRole, is_administrator
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
@@ -34,7 +34,7 @@ ROLE_TITLES = {
 @members_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponseBase:
-    if not getattr(request.user, "is_superuser", False):
+    if not is_administrator(request.user):
         raise PermissionDenied("Only administrators see and grant roles.")
     return _change(request) if request.method == "POST" else _show(request)
 
@@ -78,8 +78,6 @@ def _change(request: HttpRequest) -> HttpResponse:
 
 
 entries = [
-    NavigationEntry(
-        "Operations", "Users and roles", "access", permits=lambda user: getattr(user, "is_superuser", False)
-    )
+    NavigationEntry("Operations", "Users and roles", "access", permits=is_administrator),
 ]
 urlpatterns = [path("access/", page, name="access")]

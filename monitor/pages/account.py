@@ -45,7 +45,7 @@ def account(request: HttpRequest) -> HttpResponse:
     assigned = Incident.objects.visible_to(user).open().filter(assigned_to=user.get_username())
     context = {
         "now": timezone.now(),
-        "grants": compute(request, "profile", lambda: roles.grants_of(user)),
+        "grants": compute(request, "profile", lambda: roles.present_grants(user)),
         **(compute(request, "factors", lambda: _factors(user)) or {}),
         "sessions": compute(request, "sessions", lambda: list(sessions.of_user(user))),
         "current_session": request.session.session_key,

@@ -102,7 +102,7 @@ def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str
     manageable = Site.objects.manageable_by(user, MANAGE_REPORTERS)
     offered = compute(request, "issue", lambda: tokens.offered_scopes(user)) or []
     context: dict[str, Any] = {
-        "grants": compute(request, "grants", lambda: [str(grant) for grant in roles.grants_of(user)]),
+        "grants": compute(request, "grants", lambda: [str(grant) for grant in roles.present_grants(user)]),
         "usable": compute(
             request,
             "tokens",

@@ -23,9 +23,9 @@ def judge_authors(now: datetime) -> None:
     webhook are not sent.
     """
     hooks = list(Webhook.objects.exclude(author_name="").order_by("pk"))
-    rights = rights_of({hook.author_id for hook in hooks if hook.author_id is not None}, MANAGE_WEBHOOKS)
+    rights = rights_of([hook.acting for hook in hooks], MANAGE_WEBHOOKS)
     for hook in hooks:
-        suspend(hook, _suspension(hook, rights.get(hook.author_id or 0)), now)
+        suspend(hook, _suspension(hook, rights.get(hook.acting)), now)
     suspended = [hook for hook in hooks if hook.suspended]
     if suspended:
         WebhookDelivery.objects.pending().filter(webhook__in=suspended).update(

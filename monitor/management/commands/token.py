@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.access import tokens
+from monitor.access import roles, tokens
 from monitor.access.tokens import TokenError, TokenRequest
 from monitor.models import ApiToken, Reporter
+from monitor.models.role import act_as
 from monitor.models.token import LIFETIME, READ, SCOPES
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def _user(name: str) -> User:
         raise CommandError(
             f"there is no user {name!r}; create one with manage.py createsuperuser or in /admin/"
         )
+    act_as(user, roles.usual_identity(user))
     return user
 
 

@@ -11,7 +11,7 @@ from django.utils.functional import SimpleLazyObject
 from monitor import health
 from monitor import pages as all_pages
 from monitor.alerts import open_alerts_sql
-from monitor.models.role import reads_measurements
+from monitor.models.role import is_administrator, opens_admin, reads_measurements
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http import reader
 from monitor.pages.http.navigation import Navigation
@@ -44,11 +44,13 @@ def open_alerts(request: HttpRequest) -> dict[str, Any]:
 
 
 def rights(request: HttpRequest) -> dict[str, Any]:
-    """Provide ``may_read``: whether the user may open pages about measurements, and ``may_operate``: whether
-    it may start and stop runs at some site."""
+    """Provide whether the user may open pages about measurements (``may_read``), start and stop runs at some
+    site (``may_operate``), and open the admin pages and the page of roles."""
     return {
         "may_read": lambda: reads_measurements(request.user),
         "may_operate": lambda: may_manage_somewhere(request.user),
+        "may_open_admin": lambda: opens_admin(request.user),
+        "may_grant_roles": lambda: is_administrator(request.user),
     }
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
 from django.db import models, transaction
@@ -22,6 +23,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.access import roles
 from monitor.access.roles import Grant
+from monitor.accounts import sessions
 from monitor.alerts.announcements import Handling, decision_of
 from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
@@ -38,6 +40,7 @@ from monitor.models import (
     Binding,
     EnrolmentCode,
     Hold,
+    Identity,
     Incident,
     IncidentSeries,
     MaintenanceWindow,
@@ -54,7 +57,7 @@ from monitor.models import (
     WebhookDelivery,
 )
 from monitor.models.author import by
-from monitor.models.role import UserRole
+from monitor.models.role import UserRole, act_as, identity_of
 from monitor.models.run import State
 from monitor.webhooks import authors as webhook_authors
 from monitor.webhooks.enqueue import ping
@@ -105,9 +108,14 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 # Authors: each role alone, at a site, of a suite; and a user with permissions of its own, without a role.
 
 
+BY_PROVIDER = " by the provider"
+
+
 def _author(world: World, kind: str) -> User:
     user = User.objects.create_user("ada")
-    if kind == "permitted":
+    if kind.endswith(BY_PROVIDER):
+        act_as(user, _identity(world, user, kind.removesuffix(BY_PROVIDER)).pk)
+    elif kind == "permitted":
         names = ["change_alertrule", "run_series", "manage_webhooks"]
         user.user_permissions.set(Permission.objects.filter(codename__in=names))
     elif kind.startswith("site_admin"):
@@ -120,13 +128,26 @@ def _author(world: World, kind: str) -> User:
     return user
 
 
+def _identity(world: World, user: User, role: str) -> Identity:
+    account = SocialAccount.objects.create(user=user, provider="oidc", uid=f"subject of {user}")
+    return Identity.objects.create(
+        user=user,
+        account=account,
+        subject=account.uid,
+        roles=[f"site_admin:{world.own}" if role == "site_admin" else role],
+        verified_at=world.now,
+        valid_until=world.now + HOUR,
+    )
+
+
 AUTHORS = (
     *("no role", "viewer", "viewer of the few", "scheduler"),
     *("site_admin", "site_admin of the few", "site_admin elsewhere"),
     *("operator", "administrator", "permitted"),
+    *(f"{role}{BY_PROVIDER}" for role in UserRole),
 )
-SEES_ALL = {"operator", "administrator"}
-AT_SITE = {"site_admin", "site_admin of the few"}
+SEES_ALL = {"operator", "administrator", f"operator{BY_PROVIDER}", f"administrator{BY_PROVIDER}"}
+AT_SITE = {"site_admin", "site_admin of the few", f"site_admin{BY_PROVIDER}"}
 
 
 # Changes between the act and its effect.
@@ -138,8 +159,10 @@ def _nothing(world: World, author: User) -> None:
 
 def _lost_role(world: World, author: User) -> None:
     roles.grant(User.objects.create_user("root"), Grant(UserRole.ADMINISTRATOR))
-    roles.set_roles(author, [])
+    for granted in roles.grants_of(author):
+        roles.revoke(author, granted)
     author.user_permissions.clear()
+    author.identities.update(roles=["viewer"])
 
 
 def _disabled(world: World, author: User) -> None:
@@ -148,6 +171,20 @@ def _disabled(world: World, author: User) -> None:
 
 def _deleted(world: World, author: User) -> None:
     author.delete()
+
+
+def _suspended(world: World, author: User) -> None:
+    author.identities.update(suspended="none of the groups has a role")
+
+
+def _unseen(world: World, author: User) -> None:
+    author.identities.update(valid_until=timezone.now() - HOUR)
+
+
+def _other_identity_refused(world: World, author: User) -> None:
+    account = SocialAccount.objects.create(user=author, provider="oidc", uid="another")
+    times = {"verified_at": world.now, "valid_until": world.now + HOUR}
+    Identity.objects.create(user=author, account=account, subject="another", suspended="no group", **times)
 
 
 def _suite_hidden(world: World, author: User) -> None:
@@ -169,12 +206,26 @@ CHANGES: Mapping[str, Callable[[World, User], None]] = {
     "lost role": _lost_role,
     "disabled": _disabled,
     "deleted": _deleted,
+    "suspended": _suspended,
+    "no login for long": _unseen,
+    "other identity refused": _other_identity_refused,
     "suite hidden": _suite_hidden,
     "moved to hidden suite": _moved_to_hidden_suite,
     "moved to other site": _moved_to_other_site,
 }
-LOST, GONE = {"lost role", "disabled", "deleted"}, {"disabled", "deleted"}
+GONE = {"disabled", "deleted"}
 HIDDEN = {"suite hidden", "moved to hidden suite"}
+
+
+def _is_kept_off(author: str, change: str) -> bool:
+    """Return whether *change* leaves the author no way in."""
+    return change in GONE or (author.endswith(BY_PROVIDER) and change in {"suspended", "no login for long"})
+
+
+def _lost_rights(author: str, change: str) -> bool:
+    if (author, change) in {("no role", "other identity refused"), ("permitted", "other identity refused")}:
+        return True  # nothing is granted here, and the provider names no role
+    return change == "lost role" or _is_kept_off(author, change)
 
 
 def _sees(author: str, change: str) -> bool:
@@ -301,6 +352,9 @@ def _token(world: World, author: User) -> Client:
 def _session(world: World, author: User) -> Client:
     browser = Client()
     browser.force_login(author)
+    session = browser.session
+    session[sessions.IDENTITY_KEY] = identity_of(author)
+    session.save()
     return browser
 
 
@@ -386,7 +440,9 @@ class Act:
 def _while_managed(author: str, change: str) -> bool:
     """Everywhere, or at the present site of the series, for what the author sees."""
     at = AT_SITE if change != "moved to other site" else {"site_admin elsewhere"}
-    return author in SEES_ALL | {"permitted"} | at and change not in LOST and _sees(author, change)
+    return (
+        author in SEES_ALL | {"permitted"} | at and not _lost_rights(author, change) and _sees(author, change)
+    )
 
 
 def _watches_series(author: str, change: str) -> bool:
@@ -397,32 +453,34 @@ def _watches_series(author: str, change: str) -> bool:
 def _is_told(author: str, change: str) -> bool:
     """A message about a series that the rule watched before it moved."""
     may_keep = author in SEES_ALL | AT_SITE | {"permitted"}
-    return may_keep and change not in LOST and _sees(author, change)
+    return may_keep and not _lost_rights(author, change) and _sees(author, change)
 
 
 def _watches_reporter(author: str, change: str) -> bool:
     may_see = author in SEES_ALL | AT_SITE or (author == "permitted" and _sees(author, change))
-    return may_see and change not in LOST and change != "moved to other site"
+    return may_see and not _lost_rights(author, change) and change != "moved to other site"
 
 
 def _tells_all(author: str, change: str) -> bool:
-    return author in SEES_ALL and change not in LOST
+    return author in SEES_ALL and not _lost_rights(author, change)
 
 
 def _enrols_while_managed(author: str, change: str) -> bool:
     at = AT_SITE if change != "moved to other site" else {"site_admin elsewhere"}
-    return author in SEES_ALL | at and change not in LOST
+    return author in SEES_ALL | at and not _lost_rights(author, change)
 
 
 def _reads(author: str, change: str) -> bool:
-    """Of an open suite, every active user whose only role is not ``scheduler``."""
+    """Of an open suite, every admitted user whose only role is not ``scheduler``."""
     if change == "lost role":
         return True
-    return change not in GONE and _sees(author, change) and author != "scheduler"
+    if _lost_rights(author, change):
+        return False
+    return _sees(author, change) and not author.startswith("scheduler")
 
 
 def _configuration(author: str, change: str) -> bool:
-    return change not in GONE and (change == "lost role" or _sees(author, change))
+    return change == "lost role" or (not _lost_rights(author, change) and _sees(author, change))
 
 
 def _for_good(_author: str, _change: str) -> bool:
@@ -462,7 +520,7 @@ RECORDS = {
     *("Hold.ended_by", "Incident.resolved_by", "PingKey.revoked_by", "ReporterKey.revoked_by"),
     *("Incident.assigned_to", "Webhook.created_by", "Outcome.consumer"),
     "SeriesDeletion.requested_by",  # decided with the request; the worker only carries it out
-    "SiteAdministrator.user",  # a right, no act
+    *("SiteAdministrator.user", "Identity.user", "DoorOpening.user"),  # rights, no acts
 }
 _NAMES_A_USER = re.compile(
     r"(?:^|_)(?:by|author|author_name|user|username|who|requester|consumer|owner|creator|trigger|assigned_to)$"

@@ -17,10 +17,11 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from pytest_django import Settings
 
-from monitor.access.roles import grants_of
+from monitor.access.roles import Grant, grant, present_grants, usual_identity
 from monitor.accounts import events, group_roles
 from monitor.accounts.environment import IdentityProvider
 from monitor.models import ApiToken, AuditEvent, Site
+from monitor.models.role import UserRole, act_as
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -80,7 +81,10 @@ def provider(provider_url: str, settings: Settings, db: None) -> Provider:
 
 
 def roles(provider: Provider) -> list[str]:
-    return [str(grant) for grant in grants_of(User.objects.get(username=provider.name))]
+    """The roles that a session of the user has which begins at the provider."""
+    user = User.objects.get(username=provider.name)
+    act_as(user, usual_identity(user))
+    return [str(grant) for grant in present_grants(user)]
 
 
 def test_a_user_logs_in_and_gets_the_roles_of_the_groups(browser: Client, provider: Provider) -> None:
@@ -103,10 +107,10 @@ def test_roles_follow_the_groups_at_every_login(browser_elsewhere: Browsers, pro
     assert roles(provider) == ["administrator", "viewer"]
     provider.knows("grid-users")
     provider.log_in(browser_elsewhere())
-    assert roles(provider) == ["administrator", "viewer"], "the last administrator stays one"
-    builders.user(f"{provider.name}-chief", is_superuser=True)
-    provider.log_in(browser_elsewhere())
     assert roles(provider) == ["viewer"]
+    grant(user, Grant(UserRole.SCHEDULER))
+    provider.log_in(browser_elsewhere())
+    assert roles(provider) == ["scheduler"], "what is granted here counts without the provider"
     assert user.groups.filter(name="readers of one suite").exists(), "a group that is no role stays"
     assert not User.objects.filter(username=f"{provider.name}2").exists(), "no second account"
 
@@ -123,20 +127,30 @@ def test_a_user_without_a_mapped_group_is_refused(
     assert answer.wsgi_request.failed_login == provider.name, "for the audit record"
 
 
-def test_a_user_that_lost_the_groups_loses_roles_sessions_and_tokens(
+def test_a_user_that_lost_the_groups_is_suspended_until_a_login_names_one_again(
     browser_elsewhere: Browsers, provider: Provider
 ) -> None:
     provider.knows("/grid/ops")
     before = browser_elsewhere()
     provider.log_in(before)
-    token = ApiToken.objects.issue(User.objects.get(username=provider.name), "program", ["read"])
+    user = User.objects.get(username=provider.name)
+    act_as(user, usual_identity(user))
+    token = ApiToken.objects.issue(user, "program", ["read"])
+    assert ApiToken.objects.find(token) is not None
     provider.knows()
     assert provider.log_in(browser_elsewhere()).status_code == 403
     assert roles(provider) == []
     assert not is_logged_in(before)
     assert ApiToken.objects.find(token) is None
     taken = AuditEvent.objects.get(status=403, outcome="done")
-    assert (taken.user, taken.changes[0]["kind"]) == (provider.name, "role")
+    assert (taken.user, taken.changes[0]["after"]) == (
+        provider.name,
+        "suspended: Grid Login named no group with a role",
+    )
+    provider.knows("grid-users")
+    provider.log_in(browser_elsewhere())
+    assert roles(provider) == ["viewer"]
+    assert ApiToken.objects.find(token) is not None, "it was never revoked"
 
 
 def test_a_site_admin_administers_the_site_that_the_mapping_names(

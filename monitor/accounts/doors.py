@@ -1,0 +1,49 @@
+"""The local door of an account, a login by password or passkey; and by what a session of it then acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from monitor.access import roles
+from monitor.models import DoorOpening, Identity
+from monitor.models.role import acting
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+
+def has_local_door(user: User, now: datetime) -> bool:
+    """Return whether *user* may log in at *now* by password or passkey, as ``GRIDCAST_LOCAL_LOGIN`` says.
+
+    By default, an account whose roles come from the identity provider alone may not: its password and its
+    passkeys would outlive its dismissal there. They are inactive, not removed.
+    """
+    if not user.is_active:
+        return False
+    has_own_role = acting(user, None) is not None
+    return settings.GRIDCAST_LOCAL_LOGIN.permits(
+        user.get_username(), has_own_role=has_own_role
+    ) or _is_opened(user, now)
+
+
+def identity_of_local_login(user: User, now: datetime) -> int | None:
+    """Return the identity by which a session acts that *user* begins with password or passkey.
+
+    None: it acts by what was granted here. An account without a role of its own, whose door was opened by a
+    command, has the roles that the provider named last.
+    """
+    return roles.usual_identity(user) if _is_opened(user, now) else None
+
+
+def closed_because(user: User) -> str:
+    """Return why the provider's side of *user* is suspended; empty: no identity of it is, or it has none."""
+    suspended = Identity.objects.filter(user_id=user.pk).exclude(suspended="").order_by("-suspended_at")
+    return suspended.values_list("suspended", flat=True).first() or ""
+
+
+def _is_opened(user: User, now: datetime) -> bool:
+    return DoorOpening.objects.filter(user_id=user.pk, until__gt=now).exists()

@@ -1,0 +1,115 @@
+"""The identities of users: their roles as the provider names them, and their suspension.
+
+A suspension is a state: the roles do not count while it lasts, and sessions end. Tokens, second factors and
+the roles themselves stay stored, and count again after the next login that names a mapped group.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from monitor.access import audit, tokens
+from monitor.access.audit import Action, Actor
+from monitor.access.audit_trail import audit_trail, note
+from monitor.accounts import sessions
+from monitor.models import AlertRule, ApiToken, Identity, Webhook
+from monitor.models.audit_event import AuditChannel, AuditOutcome
+from monitor.models.identity import MOST_REASON_CHARACTERS
+from monitor.models.role import acting
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from allauth.socialaccount.models import SocialAccount
+
+logger = logging.getLogger(__name__)
+
+
+@transaction.atomic
+def admit(account: SocialAccount, issuer: str, names: Collection[str], now: datetime) -> Identity:
+    """Store that the provider has named the roles *names* of *account* now; return its identity, in force.
+
+    An identity of before that no verified token had named yet is bound to *issuer* by it.
+    """
+    identity = Identity.objects.filter(account=account).first() or Identity(
+        account=account, user_id=account.user_id, subject=account.uid
+    )
+    before, was_suspended = sorted(identity.roles), identity.suspended
+    identity.issuer, identity.is_verified = issuer, True
+    identity.roles = sorted(names)
+    identity.verified_at, identity.valid_until = now, now + timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
+    identity.suspended, identity.suspended_at = "", None
+    is_new = not identity.pk
+    identity.save()
+    if is_new:
+        note("identity", _name(identity), after="connected")
+        _take_over(identity)
+    if before != identity.roles:
+        note("roles by the provider", _name(identity), before=before, after=identity.roles)
+    if was_suspended:
+        note("identity", _name(identity), before=was_suspended, after="in force")
+    return identity
+
+
+def _take_over(identity: Identity) -> None:
+    """Let what acts for the user of *identity* act by it, if nothing is granted to the user here.
+
+    A local account without a role reads as a viewer. With an identity, it has the roles of that.
+    """
+    if acting(identity.user, None) is not None:
+        return
+    ApiToken.objects.filter(user_id=identity.user_id, identity=None).update(identity=identity)
+    for model in (AlertRule, Webhook):
+        model.objects.filter(author_id=identity.user_id, identity=None).update(identity=identity)
+
+
+@transaction.atomic
+def suspend(identity: Identity, reason: str, now: datetime) -> None:
+    """Let the roles of *identity* not count from now on, and end all sessions of its user."""
+    reason = reason[:MOST_REASON_CHARACTERS]
+    sessions.end_all(identity.user)
+    if identity.suspended:
+        return
+    identity.suspended, identity.suspended_at = reason, now
+    identity.save(update_fields=["suspended", "suspended_at"])
+    note("identity", _name(identity), before="in force", after=f"suspended: {reason}")
+    logger.warning("the identity %s of user %r is suspended: %s", identity, str(identity.user), reason)
+
+
+def suspend_overdue(now: datetime) -> int:
+    """Suspend the identities without a login for ``GRIDCAST_OIDC_VALID_DAYS``; return their number.
+
+    Their roles have not counted since ``valid_until``, which follows a change of the variable here.
+    """
+    valid = timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
+    in_force, valid_until = Identity.objects.filter(suspended=""), F("verified_at") + valid
+    in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
+    overdue = list(in_force.filter(valid_until__lte=now).select_related("user"))
+    for identity in overdue:
+        with transaction.atomic(), audit_trail() as changes:
+            suspend(identity, f"no login by the provider for {valid.days} days", now)
+            action = Action(AuditChannel.SERVICE, "identity suspended", _name(identity), AuditOutcome.DONE, 0)
+            audit.record(Actor(), action, now, changes)
+    return len(overdue)
+
+
+@transaction.atomic
+def disconnect(identity: Identity, now: datetime) -> None:
+    """Remove *identity* and its account of the provider; revoke the tokens that were made under it.
+
+    Alert rules and webhooks of its user act by what is granted here from then on.
+    """
+    tokens.revoke(ApiToken.objects.filter(identity=identity), now)
+    note("identity", _name(identity), before="connected", after="disconnected")
+    sessions.end_all(identity.user)
+    identity.account.delete()
+
+
+def _name(identity: Identity) -> str:
+    return f"{identity.user}: {identity}"

@@ -1,0 +1,63 @@
+"""The identities by which users log in at the identity provider, with the roles that each of them brings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+MOST_SUBJECT_CHARACTERS = 255  # OpenID Connect Core 1.0, section 2
+MOST_REASON_CHARACTERS = 300
+
+
+class IdentityQuerySet(models.QuerySet["Identity"]):
+    def in_force(self, now: datetime) -> IdentityQuerySet:
+        """Return the identities whose roles count at *now*; ``monitor_identities`` repeats this in SQL."""
+        return self.filter(suspended="", valid_until__gt=now)
+
+
+class Identity(models.Model):
+    """What an identity provider calls a user, and the roles that it gave the user at the last login.
+
+    These roles are apart from those granted here: a session has them if it began with this identity.
+
+    Attributes:
+        account: the row by which django-allauth finds the user at a login.
+        issuer: the provider, exactly as its tokens name it; before the first verified login, the one that was
+            configured at the upgrade, which may differ by a slash at the end; empty: none was.
+        is_verified: whether a verified token has named *issuer* and *subject*.
+        roles: as at the last login, such as ``operator`` and ``site_admin:ncsa``; never empty while in force.
+        kept_here: roles granted here of which the audit record did not say, at the upgrade, who granted them.
+        verified_at: when the provider last named a mapped group of the user.
+        valid_until: when it is suspended without a further login.
+        suspended: why its roles do not count; empty: they do.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identities")
+    account = models.OneToOneField("socialaccount.SocialAccount", models.CASCADE, related_name="identity")
+    issuer = models.CharField(max_length=500, blank=True)
+    subject = models.CharField(max_length=MOST_SUBJECT_CHARACTERS)
+    is_verified = models.BooleanField(default=False)
+    roles = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    kept_here = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+    verified_at = models.DateTimeField()
+    valid_until = models.DateTimeField()
+    suspended = models.CharField(max_length=MOST_REASON_CHARACTERS, blank=True, default="")
+    suspended_at = models.DateTimeField(null=True)
+
+    objects = IdentityQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["user__username", "issuer", "subject"]
+        verbose_name_plural = "identities"
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="identity_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}" if self.issuer else self.subject
