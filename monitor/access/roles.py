@@ -182,7 +182,7 @@ def grants_of(user: User) -> list[Grant]:
 
 def present_grants(user: User) -> list[Grant]:
     """Return what *user* has now: what was granted here, and what the identity by which it acts brought."""
-    brought = Identity.objects.in_force(timezone.now()).filter(pk=identity_of(user))
+    brought = Identity.objects.in_force(timezone.now()).filter(pk=identity_of(user) or 0)
     names = {name for roles in brought.values_list("roles", flat=True) for name in roles}
     return sorted({*grants_of(user), *(_brought(name) for name in names)})
 

@@ -9,6 +9,10 @@ class AccountsConfig(AppConfig):
     name = "monitor.accounts"
 
     def ready(self) -> None:
-        from monitor.accounts import events, settings_checks  # noqa: F401, PLC0415 - registers the checks
+        from monitor.accounts import (  # noqa: PLC0415 - register the checks
+            account_checks,  # noqa: F401
+            events,
+            settings_checks,  # noqa: F401
+        )
 
         events.connect()

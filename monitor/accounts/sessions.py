@@ -81,9 +81,9 @@ def user_of(request: HttpRequest) -> User | AnonymousUser:
     whose roles come from the provider.
     """
     user = get_user(request)
-    if not isinstance(user, User):
-        return AnonymousUser()
-    return acting(user, request.session.get(IDENTITY_KEY)) or AnonymousUser()
+    admitted = acting(user, request.session.get(IDENTITY_KEY)) if isinstance(user, User) else None
+    request.looked_up_user = admitted  # type: ignore[attr-defined]  # read by the processor budget
+    return admitted or AnonymousUser()
 
 
 def note_login(request: HttpRequest, user: User, identity: int | None) -> None:

@@ -258,9 +258,9 @@ def _rotated(token: ApiToken, order: RotationIn, *, by: ApiToken | None) -> Http
 
 def _owner(issuer: User, name: str | None) -> User:
     if name is None or name == issuer.get_username():
-        owner = User.objects.get(pk=issuer.pk)
-        act_as(owner, identity_of(issuer))
-        return owner
+        own = User.objects.get(pk=issuer.pk)
+        act_as(own, identity_of(issuer))
+        return own
     if not is_administrator(issuer):
         raise Refused(403, "not_allowed", "only an administrator issues tokens for other users")
     owner = User.objects.filter(username=name, is_active=True).first()

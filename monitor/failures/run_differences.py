@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from monitor.series.segment_diff import segment_changes
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def run_differences(before: Report, after: Report) -> list[RunDifference]:
     return [*configured, *_file(before, after), *_environment(before, after)]
 
 
-def _identity(report: Report) -> Identity:
-    return Identity(report.probe.name, report.probe.version, report.parameters, report.bindings)
+def _identity(report: Report) -> SegmentIdentity:
+    return SegmentIdentity(report.probe.name, report.probe.version, report.parameters, report.bindings)
 
 
 def _file(before: Report, after: Report) -> Iterator[RunDifference]:

@@ -37,7 +37,7 @@ from monitor.forecasts.elsewhere_runs import (
 )
 from monitor.forecasts.elsewhere_sql import MeasuredSeries
 from monitor.models import Forecast, Series, Suite
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from monitor.series.segments import next_identities
 
 _LEVELS = np.array(QUANTILE_LEVELS)
@@ -49,7 +49,7 @@ class ElsewhereForecast:
     """A forecast that is not stored yet, and the series of the replay on the target."""
 
     forecast: Forecast
-    identity: Identity
+    identity: SegmentIdentity
     replay_series: int
 
 
@@ -68,7 +68,7 @@ class _Target:
     """The next run of a *series* with *identity*; *resources* and *viewers* are those of the series."""
 
     series: int
-    identity: Identity
+    identity: SegmentIdentity
     resources: frozenset[str]
     viewers: Collection[int]
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, MsgspecError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from reporters import report as wire
 from reporters.fields import parse_object
 
@@ -154,7 +154,7 @@ class ParsedReport(Struct, frozen=True, gc=False):
     stages: Sequence[wire.StageTiming | _Stage]
     metrics: Sequence[wire.MetricValue | _Metric]
     failure: wire.Failure | _Failure | None
-    measured: Identity
+    measured: SegmentIdentity
     usage: Mapping[str, ResourceUsage | _Used]
 
 
@@ -190,7 +190,7 @@ def parsed(report: wire.Report) -> ParsedReport:
         stages=report.stages,
         metrics=report.metrics,
         failure=report.failure,
-        measured=Identity(report.probe.name, report.probe.version, report.parameters, report.bindings),
+        measured=SegmentIdentity(report.probe.name, report.probe.version, report.parameters, report.bindings),
         usage=report.usage,
     )
 
@@ -271,7 +271,7 @@ def _count_names(text: bytes) -> int:
     return plain.count(b'":')
 
 
-def _measured(report: _Report) -> tuple[Identity, int]:
+def _measured(report: _Report) -> tuple[SegmentIdentity, int]:
     """Return the identity of what the report measured, and the number of member names in its parameters."""
     parameters = bytes(report.parameters)
     bound = tuple((role, tuple(names)) for role, names in report.bindings.items())
@@ -282,8 +282,8 @@ def _measured(report: _Report) -> tuple[Identity, int]:
 @lru_cache(_CACHED_IDENTITIES)
 def _identity(
     probe: str, version: str, parameters: bytes, bound: tuple[tuple[str, tuple[str, ...]], ...]
-) -> tuple[Identity, int]:
+) -> tuple[SegmentIdentity, int]:
     decoded: Any = parse_object(b'{"parameters":%b}' % parameters, max_bytes=2 * wire.MAX_BYTES)["parameters"]
     if not isinstance(decoded, dict):
         raise NeedsStrictParser
-    return Identity(probe, version, decoded, dict(bound)), _count_names(parameters)
+    return SegmentIdentity(probe, version, decoded, dict(bound)), _count_names(parameters)

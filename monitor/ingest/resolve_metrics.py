@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import uuid
 
     from monitor.ingest.fast_parser import ParsedReport
-    from monitor.models.segment import Identity
+    from monitor.models.segment import SegmentIdentity
 
 MOST_IN_SEGMENT = 2_000  # metrics
 MOST_IN_SERIES = 20_000  # in all its segments
@@ -60,7 +60,7 @@ class WantedSegment:
         reports: for each metric, by name, a report that contains it.
     """
 
-    measured: Identity
+    measured: SegmentIdentity
     earliest: datetime
     reports: dict[str, ParsedReport] = field(default_factory=dict)
 

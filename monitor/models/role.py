@@ -17,9 +17,9 @@ from monitor.db import binary
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 
-Holder = TypeVar("Holder", bound=PermissionsMixin)
+Holder = TypeVar("Holder", bound="User")
 
 ANY_IDENTITY = 0  # instead of the key of one: all identities of the user, for acts that do not name theirs
 
@@ -64,7 +64,7 @@ def acting(user: Holder, identity: int | None) -> Holder | None:
     return user if roles_of(user) else None
 
 
-def act_as(user: PermissionsMixin, identity: int | None) -> None:
+def act_as(user: User, identity: int | None) -> None:
     """Let *user* act by *identity* from now on, as ``acting`` describes, without asking whether it may."""
     forget_roles(user)
     setattr(user, _IDENTITY, identity)
@@ -107,7 +107,7 @@ def permissions_of(user: PermissionsMixin) -> frozenset[str]:
 
 def _read_rights(user: PermissionsMixin) -> frozenset[UserRole]:
     """Return the roles of *user*, and keep them and its permissions in the object: most pages need both."""
-    parameters = {"user": user.pk, "identity": identity_of(user), "roles": UserRole.values}
+    parameters = {"user": user.pk, "identity": getattr(user, _IDENTITY, None), "roles": UserRole.values}
     is_admitted, roles, permissions = binary.row(_RIGHTS, parameters)
     if not is_admitted:
         setattr(user, _PERMISSIONS, frozenset())

@@ -15,7 +15,7 @@ from monitor.models.series import Series
 
 
 @dataclass(frozen=True)
-class Identity:
+class SegmentIdentity:
     """The identity of a measurement: the probe and its version, all parameters, and the resources by role.
 
     *bindings* maps each role to the names of its resources, in order.
@@ -73,5 +73,5 @@ class Segment(models.Model):
         return f"{self.series}, segment {self.number}"
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self.probe, self.probe_version, self.parameters, self.bindings)
+    def identity(self) -> SegmentIdentity:
+        return SegmentIdentity(self.probe, self.probe_version, self.parameters, self.bindings)

@@ -34,7 +34,7 @@ from monitor.models import (
     Series,
 )
 from monitor.models.run import State
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.parts import compute, has_failed
 from monitor.pages.http.updates import live
@@ -212,7 +212,7 @@ def _last_passed(run: Run, report: Report) -> dict[str, Any]:
 def _segment(run: Run, report: Report) -> Segment | None:
     """Return the segment to which a run of this *report* belongs, although it measured nothing."""
     bindings = {role: list(names) for role, names in report.bindings.items()}
-    identity = Identity(report.probe.name, report.probe.version, report.parameters, bindings)
+    identity = SegmentIdentity(report.probe.name, report.probe.version, report.parameters, bindings)
     return Segment.objects.filter(series=run.series_id, fingerprint=identity.fingerprint).first()
 
 

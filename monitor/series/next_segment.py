@@ -11,10 +11,10 @@ from monitor.models import Metric, Segment
 from monitor.series.current_segment import store_current_segments
 
 if TYPE_CHECKING:
-    from monitor.models.segment import Identity
+    from monitor.models.segment import SegmentIdentity
 
 
-def next_metric(series: int, identity: Identity, name: str, unit: str, now: datetime) -> int:
+def next_metric(series: int, identity: SegmentIdentity, name: str, unit: str, now: datetime) -> int:
     """Return the key of the metric *name* that the next run of *series*, with *identity*, will measure.
 
     A missing segment is created, as if it began *now*, and a missing metric too: ingest finds both when the
@@ -27,7 +27,7 @@ def next_metric(series: int, identity: Identity, name: str, unit: str, now: date
     return metric.pk
 
 
-def _segment(series: int, identity: Identity, now: datetime) -> Segment:
+def _segment(series: int, identity: SegmentIdentity, now: datetime) -> Segment:
     own = Segment.objects.filter(series=series)
     while (known := own.filter(fingerprint=identity.fingerprint).first()) is None:
         last = own.aggregate(last=Max("number"))["last"] or 0

@@ -35,7 +35,7 @@ class SegmentChange:
 
 
 class Identified(Protocol):
-    """A ``Segment``, or the ``Identity`` that a run of a series would have now."""
+    """A ``Segment``, or the ``SegmentIdentity`` that a run of a series would have now."""
 
     @property
     def probe(self) -> str: ...

@@ -17,7 +17,7 @@ import probes
 from monitor.depot.samples.read import newest_time
 from monitor.models import Binding, Metric, Segment, Series
 from monitor.models.reporter import HOME
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from monitor.series.segment_diff import SegmentChange, changed_subjects, segment_changes
 from probes.base import Probe, ProbeError, checked_parameters
 
@@ -55,15 +55,15 @@ def current_segments(series: QuerySet[Series]) -> dict[int, int]:
 
 def local_identity(
     name: str, parameters: Mapping[str, Any], bindings: Mapping[str, Sequence[str]]
-) -> Identity:
+) -> SegmentIdentity:
     """Return the identity of a series that runs the probe *name* in the version of this host."""
     probe = _local_probe(name)
     if probe is None:
-        return Identity(name, "", parameters, bindings)
+        return SegmentIdentity(name, "", parameters, bindings)
     try:
-        return Identity(name, probe.version, checked_parameters(probe, parameters), bindings)
+        return SegmentIdentity(name, probe.version, checked_parameters(probe, parameters), bindings)
     except ProbeError:  # every run of it ends with this error
-        return Identity(name, probe.version, parameters, bindings)
+        return SegmentIdentity(name, probe.version, parameters, bindings)
 
 
 def current_metrics(series: QuerySet[Series]) -> QuerySet[Metric]:
@@ -126,7 +126,9 @@ def segment_statuses(series: Collection[int]) -> dict[int, SegmentStatus]:
     }
 
 
-def _status(identity: Identity, segments: Sequence[Segment], passed_last: Segment | None) -> SegmentStatus:
+def _status(
+    identity: SegmentIdentity, segments: Sequence[Segment], passed_last: Segment | None
+) -> SegmentStatus:
     fingerprint = identity.fingerprint
     current = next((segment for segment in segments if segment.fingerprint == fingerprint), None)
     newest = passed_last or (segments[-1] if segments else None)
@@ -137,7 +139,7 @@ def _status(identity: Identity, segments: Sequence[Segment], passed_last: Segmen
     return SegmentStatus(segments, current, segment_changes(before, identity) if before else (), is_changed)
 
 
-def next_identities(series: QuerySet[Series]) -> dict[int, Identity]:
+def next_identities(series: QuerySet[Series]) -> dict[int, SegmentIdentity]:
     """Return, by primary key, the identity that a run of each of *series* would have now."""
     bindings = Binding.objects.filter(series=OuterRef("pk")).order_by("role", "position")
     pairs = ArraySubquery(bindings.values(pair=JSONObject(role="role", resource="resource__name")))
@@ -151,7 +153,9 @@ def next_identities(series: QuerySet[Series]) -> dict[int, Identity]:
     return {pk: _identity(setup, probe, passed_last.get(pk)) for pk, (setup, probe) in rows.items()}
 
 
-def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: Segment | None) -> Identity:
+def _identity(
+    setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: Segment | None
+) -> SegmentIdentity:
     """Return the identity that a run of a series would have now.
 
     This server does not know the version of a probe that is not installed here, or that a remote reporter
@@ -161,7 +165,7 @@ def _identity(setup: Mapping[str, Any], probe: type[Probe] | None, passed_last: 
     bindings = _by_role((pair["role"], pair["resource"]) for pair in setup["bound"])
     version = probe.version if probe else None
     if passed_last is not None and passed_last.probe == name and passed_last.probe_version != version:
-        return Identity(
+        return SegmentIdentity(
             name, passed_last.probe_version, {**passed_last.parameters, **own_parameters}, bindings
         )
     return local_identity(name, own_parameters, bindings)

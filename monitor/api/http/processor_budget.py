@@ -147,7 +147,7 @@ def _user(request: HttpRequest) -> str:
         return f"reporter:{auth.reporter_id}"
     if ping_key := getattr(request, "ping_key", None):
         return f"{_PING_KEY}{ping_key}"
-    user = auth.user if isinstance(auth, ApiToken) else auth or getattr(request, "_cached_user", None)
+    user = auth.user if isinstance(auth, ApiToken) else auth or getattr(request, "looked_up_user", None)
     return f"user:{user.pk}" if isinstance(user, User) and user.is_authenticated else ""
 
 

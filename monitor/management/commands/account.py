@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
+from monitor.access import roles
 from monitor.access.audit_trail import note
-from monitor.accounts import attempts, sessions
+from monitor.accounts import attempts, doors, sessions
+from monitor.models import DoorOpening
+from monitor.models.role import acting
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-ACTIONS = ("unlock", "remove-second-factors", "end-sessions")
+MOST_MINUTES = 7 * 24 * 60
 
 
 class Command(BaseCommand):
     help = "Help a user that cannot log in. manage.py changepassword sets a new password."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "action",
-            choices=ACTIONS,
-            help="unlock: forget failed logins; remove-second-factors: app, passkeys and recovery codes;"
-            " end-sessions: log the user out everywhere",
-        )
-        parser.add_argument("user", help="name of the user")
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        for action, words in (
+            ("unlock", "forget failed logins"),
+            ("remove-second-factors", "remove app, passkeys and recovery codes"),
+            ("end-sessions", "log the user out everywhere"),
+            ("open", "let the user log in by password or passkey for a while, without the provider"),
+        ):
+            sub = actions.add_parser(action, help=words, description=words)
+            sub.add_argument("user", help="name of the user")
+            if action == "open":
+                sub.add_argument(
+                    "--minutes",
+                    type=int,
+                    default=60,
+                    help=f"until when: 0 (closed again) to {MOST_MINUTES} minutes from now (default: 60)",
+                )
 
-    def handle(self, *, action: str, user: str, **_: Any) -> None:
+    def handle(self, *, action: str, user: str, **options: Any) -> None:
         owner = User.objects.filter(username=user).first()
         if owner is None:
             raise CommandError(f"there is no user {user!r}")
-        self.stdout.write(getattr(self, f"_{action.replace('-', '_')}")(owner))
+        if action == "open":
+            self.stdout.write(self._open(owner, options["minutes"]))
+        else:
+            self.stdout.write(getattr(self, f"_{action.replace('-', '_')}")(owner))
 
     def _unlock(self, user: User) -> str:
         attempts.unlock(user.get_username())
@@ -46,3 +63,31 @@ class Command(BaseCommand):
 
     def _end_sessions(self, user: User) -> str:
         return f"{sessions.end_all(user)} sessions of {user} ended."
+
+    def _open(self, user: User, minutes: int) -> str:
+        """Open the local door; with which roles the user can then log in must be true when it is said."""
+        if not 0 <= minutes <= MOST_MINUTES:
+            raise CommandError(f"--minutes: expected 0 to {MOST_MINUTES}, got {minutes}")
+        if not user.is_active:
+            raise CommandError(f"{user} is disabled: enable the account first, on the page Users and roles")
+        identity = roles.usual_identity(user)
+        if minutes and acting(user, identity) is None:
+            why = doors.closed_because(user)
+            raise CommandError(
+                f"{user} has no role granted here, and none by the provider{f' ({why})' if why else ''}:"
+                f" grant one first, such as manage.py access grant {user} viewer"
+            )
+        until = timezone.now() + timedelta(minutes=minutes)
+        DoorOpening.objects.update_or_create(user=user, defaults={"until": until})
+        note("local door", user.get_username(), after=f"open until {until:%Y-%m-%d %H:%M} UTC")
+        if not minutes:
+            return f"{user} logs in again only as GRIDCAST_LOCAL_LOGIN says."
+        return (
+            f"{user} can log in by password or passkey until {until:%Y-%m-%d %H:%M} UTC{self._advice(user)}."
+        )
+
+    def _advice(self, user: User) -> str:
+        has_passkey = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists()
+        if user.has_usable_password() or has_passkey:
+            return ""
+        return f", and has neither: set a password by manage.py changepassword {user}"

@@ -92,21 +92,6 @@ def test_a_role_is_granted_and_revoked_once() -> None:
     assert not user.groups.exists()
 
 
-def test_roles_are_set_to_exactly_those_that_are_named() -> None:
-    user = new_user()
-    for name in ("ncsa", "sdsc", "tacc"):
-        Site.objects.create(name=name)
-    first = [
-        Grant(UserRole.SITE_ADMIN, "ncsa"),
-        Grant(UserRole.SITE_ADMIN, "sdsc"),
-        Grant(UserRole.SCHEDULER),
-    ]
-    second = [Grant(UserRole.SITE_ADMIN, "sdsc"), Grant(UserRole.SITE_ADMIN, "tacc")]
-    for grants in (first, second):
-        roles.set_roles(user, grants)
-        assert roles.grants_of(user) == sorted(grants)
-
-
 def test_sites_of_a_role_that_was_taken_away_do_not_come_back_with_another_site() -> None:
     user = new_user()
     for name in ("ncsa", "sdsc"):
@@ -146,8 +131,6 @@ def test_the_last_active_administrator_keeps_the_role() -> None:
     new_user("gone", is_superuser=True, is_active=False)
     with pytest.raises(LastAdministrator, match="root is the last active administrator"):
         roles.revoke(root, Grant(UserRole.ADMINISTRATOR))
-    with pytest.raises(LastAdministrator):
-        roles.set_roles(root, [Grant(UserRole.VIEWER)])
     assert flags(root)[1]
     roles.grant(new_user(), Grant(UserRole.ADMINISTRATOR))
     assert roles.revoke(root, Grant(UserRole.ADMINISTRATOR))

@@ -104,7 +104,7 @@ def test_a_user_has_a_limited_number_of_sessions(browser: Client, reader: User) 
     Session.objects.bulk_create(
         Session(session_key=row.session_key, session_data="", expire_date=in_a_year) for row in rows
     )
-    sessions.note_login(request_with(browser), reader)
+    sessions.note_login(request_with(browser), reader, None)
     assert sessions.of_user(reader).count() == sessions.MOST_SESSIONS - 1, "and the one that begins"
 
 

@@ -134,7 +134,7 @@ def move_to_hidden_suite(_: User, series: Series) -> None:
 
 CHANGES: dict[Change, str] = {
     lose_role: "the roles of its author, bob, do not permit it",
-    disable: "the account of its author, bob, is disabled",
+    disable: "the account of its author, bob, is disabled or suspended",
     delete: "its author, bob, was deleted",
     hide_suite: "",
     move_to_hidden_suite: "",
@@ -306,9 +306,9 @@ def test_the_rights_of_many_authors_are_those_of_each_user() -> None:
         failing(f"series-{number}", suite=suite)
     builders.suite("shut").viewers.add(Group.objects.create(name="nobody"))
     everyone = users()
-    rights = rights_of([user.pk for user in everyone], CHANGE_RULES)
+    rights = rights_of([(user.pk, None) for user in everyone], CHANGE_RULES)
     for user in everyone:
-        found = rights[user.pk]
+        found = rights[user.pk, None]
         hidden = Suite.objects.exclude(pk__in=Suite.objects.visible_to(user))
         expected = set() if not user.is_active else set(hidden.values_list("pk", flat=True))
         assert (found.sees_all, found.has(CHANGE_RULES)) == (sees_all(user), user.has_perm(CHANGE_RULES)), (

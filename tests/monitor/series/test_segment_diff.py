@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from monitor.series.segment_diff import changed_subjects, segment_changes
 
-BEFORE = Identity(
+BEFORE = SegmentIdentity(
     "gather",
     "1.0",
     {"file_bytes": 1_000_000, "parallel": 1, "wall_seconds": 90.0, "check": True},
@@ -52,6 +52,6 @@ def test_a_change_is_described_with_units_and_names(changed: dict[str, Any], tex
 
 
 def test_the_changed_parts_are_summarised() -> None:
-    after = Identity("gather", "1.1", {"file_bytes": 1}, {"sources": ["iu"], "compute": ["ncsa"]})
+    after = SegmentIdentity("gather", "1.1", {"file_bytes": 1}, {"sources": ["iu"], "compute": ["ncsa"]})
     assert changed_subjects(segment_changes(BEFORE, after)) == "its probe, its parameters and its resources"
     assert changed_subjects(segment_changes(BEFORE, replace(BEFORE, probe_version="2"))) == "its probe"

@@ -27,7 +27,7 @@ from monitor.models import (
     Segment,
     Series,
 )
-from monitor.models.segment import Identity
+from monitor.models.segment import SegmentIdentity
 from monitor.series.segments import current_segments, segment_status
 from probes.base import checked_parameters
 from reporters import report as wire
@@ -288,8 +288,10 @@ def test_an_export_names_the_segment_of_each_value(circle: Series, noon: datetim
 
 
 def test_a_fingerprint_does_not_depend_on_order_and_never_changes() -> None:
-    identity = Identity("gather", "1.0", {"b": 2, "a": 1.5}, {"sources": ["x", "y"], "compute": ("z",)})
-    other = Identity("gather", "1.0", {"a": 1.5, "b": 2}, {"compute": ["z"], "sources": ("x", "y")})
+    identity = SegmentIdentity(
+        "gather", "1.0", {"b": 2, "a": 1.5}, {"sources": ["x", "y"], "compute": ("z",)}
+    )
+    other = SegmentIdentity("gather", "1.0", {"a": 1.5, "b": 2}, {"compute": ["z"], "sources": ("x", "y")})
     assert identity.fingerprint == other.fingerprint
     assert identity.fingerprint == "575ca674c2259e8c8d62bcfa20dcc7571fc7128eb4029a910c23b85fdae62ee2"
     assert (

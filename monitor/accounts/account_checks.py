@@ -1,0 +1,66 @@
+"""Checks of the accounts in the depot, by ``manage.py check``: of emergency accounts, and of unclear roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.checks import CheckMessage, Error, Info, Warning, register
+from django.db import Error as DatabaseError
+
+from monitor.access.roles import grants_of
+from monitor.models import Identity
+
+ACCOUNTS = "accounts"
+MOST_NAMED = 20
+
+
+@register(ACCOUNTS)
+def accounts(**_: Any) -> list[CheckMessage]:
+    """Return what ``GRIDCAST_LOCAL_LOGIN`` lacks, and the roles whose origin the upgrade did not find."""
+    try:
+        return [*_emergency_accounts(), *_unclear_roles()]
+    except DatabaseError as error:
+        reason = str(error).partition("\n")[0]
+        return [
+            Info(f"The accounts were not checked: the depot does not answer: {reason}", id="monitor.I001")
+        ]
+
+
+def _emergency_accounts() -> list[CheckMessage]:
+    names = settings.GRIDCAST_LOCAL_LOGIN.names
+    if not names:
+        return []
+    rows = User.objects.filter(username__in=names)
+    faults: list[CheckMessage] = []
+    if missing := sorted(names - set(rows.values_list("username", flat=True))):
+        faults.append(
+            Warning(f"GRIDCAST_LOCAL_LOGIN: there is no account {', '.join(missing)}.", id="monitor.W011")
+        )
+    administrators = rows.filter(is_active=True, is_superuser=True)
+    if not any(user.has_usable_password() for user in administrators):
+        message = (
+            "GRIDCAST_LOCAL_LOGIN: expected an active administrator with a password among the accounts:"
+            " without one, nothing opens the service while the provider is away."
+        )
+        hint = "The role has to be granted here: manage.py access grant USER administrator"
+        faults.append(Error(message, hint=hint, id="monitor.E017"))
+    return faults
+
+
+def _unclear_roles() -> list[CheckMessage]:
+    """Return a message with the roles that stayed granted here at the upgrade, and still are."""
+    unclear = []
+    for identity in Identity.objects.exclude(kept_here=[]).select_related("user"):
+        still = {str(grant) for grant in grants_of(identity.user)} & set(identity.kept_here)
+        unclear += [f"{identity.user}: {role}" for role in sorted(still)]
+    if not unclear:
+        return []
+    more = f" and {len(unclear) - MOST_NAMED} more" if len(unclear) > MOST_NAMED else ""
+    message = (
+        "Roles that stayed granted here at the upgrade, though the provider may have named them:"
+        f" {', '.join(unclear[:MOST_NAMED])}{more}."
+    )
+    hint = "They count without the provider. Revoke those that it decides: manage.py access revoke USER ROLE"
+    return [Warning(message, hint=hint, id="monitor.W012")]

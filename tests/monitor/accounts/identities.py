@@ -1,0 +1,29 @@
+"""Identities of users, as a login by the provider leaves them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from allauth.socialaccount.models import SocialAccount
+from django.utils import timezone
+
+from monitor.models import Identity
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+def identity_of(user: User, *roles: str, **fields: Any) -> Identity:
+    """Give *user* another identity, in force, which brought *roles*."""
+    subject = f"{user.username}-{user.identities.count() + 1}"
+    now = timezone.now()
+    times = {"verified_at": now, "valid_until": now + timedelta(days=14)}
+    return Identity.objects.create(
+        user=user,
+        account=SocialAccount.objects.create(user=user, provider="oidc", uid=subject),
+        issuer="https://id.example.org",
+        subject=subject,
+        roles=list(roles),
+        **{**times, **fields},
+    )
