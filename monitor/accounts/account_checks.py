@@ -1,4 +1,4 @@
-"""Checks of the accounts in the depot, by ``manage.py check``: of emergency accounts, and of unclear roles."""
+"""Checks of the accounts in the depot, by ``manage.py check``: emergency accounts and unclear roles."""
 
 from __future__ import annotations
 
