@@ -23,6 +23,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from monitor.access.audit_trail import note
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import Identity, Site, SiteAdministrator
 from monitor.models.role import STAFF, UserRole, acting, forget_roles, identity_of
 
@@ -155,7 +156,7 @@ def revoke(user: User, taken: Grant) -> bool:
     if taken not in grants_of(user):
         return False
     if taken.role == UserRole.ADMINISTRATOR:
-        _check_another_administrator(user)
+        check_another_administrator(user)
         _lower_flags(user.pk, [taken.role])  # also of a superuser without the group
     if taken.site is not None:
         SiteAdministrator.objects.filter(user=user, site__name=taken.site).delete()
@@ -248,9 +249,16 @@ def clear_members(instance: Group, **_: Any) -> None:
         instance.user_set.clear()
 
 
-def _check_another_administrator(user: User) -> None:
-    others = User.objects.select_for_update().filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
-    if not others.exists():
+def check_another_administrator(user: User) -> None:
+    """Raise LastAdministrator unless another active user is an administrator, by a grant or an identity.
+
+    The lock lasts until the end of the transaction. ``monitor_administrators_remain`` in the database refuses
+    a commit without an administrator, whoever makes the change.
+    """
+    lock_until_commit(AdvisoryLock.ADMINISTRATORS)
+    brought = Identity.objects.in_force(timezone.now()).filter(roles__contains=[UserRole.ADMINISTRATOR])
+    is_administrator = Q(is_superuser=True) | Q(pk__in=brought.values("user"))
+    if not User.objects.filter(is_administrator, is_active=True).exclude(pk=user.pk).exists():
         raise LastAdministrator(
             f"{user} is the last active administrator: grant the role to another user first"
         )

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 
 from monitor.access import audit, tokens
@@ -76,6 +76,8 @@ def suspend(identity: Identity, reason: str, now: datetime) -> None:
     sessions.end_all(identity.user)
     if identity.suspended:
         return
+    with connection.cursor() as cursor:  # it suspends even the last administrator
+        cursor.execute("SELECT set_config('gridcast.last_administrator_may_go', 'on', true)")
     identity.suspended, identity.suspended_at = reason, now
     identity.save(update_fields=["suspended", "suspended_at"])
     note("identity", _name(identity), before="in force", after=f"suspended: {reason}")

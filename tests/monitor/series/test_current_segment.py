@@ -42,7 +42,9 @@ def test_a_series_that_has_run_continues_its_segment(circle: Series, noon: datet
 def is_current(series: Series) -> bool:
     """Return whether the stored segment of *series* is up to date."""
     names = {"series": series.name, "metric": "total.seconds", "at": timezone.now(), "forecast": None}
-    (answer,) = fetch(lookup.ForecastAnswer, lookup._ANSWER, {"user": 0, "identity": None, "sees_all": True, **names})
+    (answer,) = fetch(
+        lookup.ForecastAnswer, lookup._ANSWER, {"user": 0, "identity": None, "sees_all": True, **names}
+    )
     return answer.is_current
 
 
