@@ -56,7 +56,8 @@ def test_an_invalid_state_directory_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in stderr_of(tmp_path / "file" / "var", "token", "issue", "ada")
 
 
-def test_djangos_checks_of_the_code_find_nothing() -> None:
+@pytest.mark.django_db
+def test_djangos_checks_find_nothing() -> None:
     call_command("check", fail_level="WARNING")
 
 
