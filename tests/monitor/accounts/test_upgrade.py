@@ -126,8 +126,10 @@ def _digest(text: str) -> str:
     return digest(text)
 
 
-def test_an_upgrade_locks_nobody_out_and_lets_nobody_in(upgraded: dict[str, str]) -> None:
-    """The provider is dead: its address answers to nobody."""
+def test_after_an_upgrade_each_account_comes_in_by_the_doors_that_it_should_have(
+    upgraded: dict[str, str],
+) -> None:
+    """The provider is dead: its address does not answer."""
     identities = {identity.user.username: identity for identity in Identity.objects.select_related("user")}
     assert {name: (identity.roles, identity.kept_here) for name, identity in identities.items()} == {
         "chief": ([], ["administrator"]),
