@@ -166,6 +166,7 @@ WHITENOISE_USE_FINDERS = True  # no collectstatic needed
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+SESSION_ENGINE = "monitor.accounts.session_store"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = environment.session_seconds()
 # Only behind a proxy that sets the header: clients could forge it otherwise.

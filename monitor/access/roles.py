@@ -253,7 +253,7 @@ def check_another_administrator(user: User) -> None:
     """Raise LastAdministrator unless another active user is an administrator, by a grant or an identity.
 
     The lock lasts until the end of the transaction. ``monitor_administrators_remain`` in the database refuses
-    a commit without an administrator, whoever makes the change.
+    every commit without an administrator.
     """
     lock_until_commit(AdvisoryLock.ADMINISTRATORS)
     brought = Identity.objects.in_force(timezone.now()).filter(roles__contains=[UserRole.ADMINISTRATOR])

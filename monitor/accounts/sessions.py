@@ -93,6 +93,7 @@ def note_login(request: HttpRequest, user: User, identity: int | None) -> None:
     each login.
     """
     request.session[_LISTED] = True
+    request.session.begin_lifetime()  # type: ignore[attr-defined]  # our store
     if identity is not None:
         request.session[IDENTITY_KEY] = identity
     act_as(user, identity)
