@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from monitor.access import tokens
 from monitor.accounts import events, group_roles, sessions
+from monitor.clipping import clipped
 from monitor.models import ApiToken
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         still read what viewers may.
         """
         sociallogin.email_addresses = []  # accounts are matched by the provider's subject, never by mail
-        roles = self._roles(request, sociallogin)
+        roles = self._roles(sociallogin)
         if sociallogin.is_existing:
             group_roles.give_roles(sociallogin.user, roles)
         if not roles:
@@ -82,7 +83,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         user: User = super().save_user(request, sociallogin, form)
-        group_roles.give_roles(user, self._roles(request, sociallogin))
+        group_roles.give_roles(user, self._roles(sociallogin))
         return user
 
     def get_connect_redirect_url(self, _request: HttpRequest, _account: SocialAccount) -> str:
@@ -91,19 +92,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any
     ) -> None:
-        events.refuse(request, "", f"{provider.name}: {exception or error}")
+        events.refuse(request, "", f"{provider.name}: {clipped(str(exception or error))}")
         reason = "cancelled" if str(error) == "cancelled" else "provider_failed"
         raise ImmediateHttpResponse(_page(request, reason, HTTPStatus.UNAUTHORIZED))
 
-    def _roles(self, request: HttpRequest, sociallogin: SocialLogin) -> set[str]:
+    def _roles(self, sociallogin: SocialLogin) -> set[str]:
         configured = identity_provider()
-        data = sociallogin.account.extra_data
-        sources = [data[name] for name in ("userinfo", "id_token") if isinstance(data.get(name), dict)]
-        if len({str(claims.get("sub")) for claims in sources}) > 1:
-            raise _refused(request, sociallogin, "provider_failed")
-        groups = {
-            group for claims in sources for group in group_roles.groups_in(claims, configured.groups_claim)
-        }
+        groups = group_roles.groups_in(sociallogin.verified_login.claims, configured.groups_claim)
         return group_roles.roles_of_groups(groups, configured.roles)
 
 

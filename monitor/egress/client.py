@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import cast
 
+from monitor.clipping import printable
 from monitor.egress.addresses import Resolve, check_addresses, resolve, resolve_within
 from monitor.egress.bounds import EgressBounds
 from monitor.egress.deadline import CallDeadline, TimedChannel
@@ -98,7 +99,8 @@ class EgressClient:
         except TimeoutError:
             raise Unanswered(f"{target.origin}: {deadline.over()}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Unanswered(f"{target.origin}: {str(error) or type(error).__name__}") from None
+            reason = printable(str(error), 300) or type(error).__name__  # it may repeat the status line
+            raise Unanswered(f"{target.origin}: {reason}") from None
 
     def _connected(
         self, deadline: CallDeadline, target: EgressTarget, proxy: EgressProxy | None
