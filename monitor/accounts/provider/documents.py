@@ -153,7 +153,9 @@ def parse(kind: type[DocumentT], values: Mapping[str, Any], what: str) -> Docume
         return kind.model_validate(values)
     except ValidationError as error:
         faults = [
-            printable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}", 200)
+            printable(
+                f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}", 200
+            )
             for fault in error.errors(include_url=False, include_input=False, include_context=False)
         ]
         more = f" and {len(faults) - _MOST_FAULTS} more" if len(faults) > _MOST_FAULTS else ""
