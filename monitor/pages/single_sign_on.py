@@ -20,6 +20,7 @@ from monitor.accounts.provider.faults import BUSY_SECONDS, ProviderBusy, Provide
 from monitor.accounts.provider.login import VerifyingAdapter, VerifyingCallback
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.audit import begin_change
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -51,8 +52,9 @@ def start_connecting(request: HttpRequest) -> HttpResponse:
 def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     """Take the provider's answer."""
     try:
-        callback = VerifyingCallback.adapter_view(VerifyingAdapter(request, provider_id))
-        response: HttpResponseBase = callback(request)
+        adapter = VerifyingAdapter(request, provider_id)
+        adapter.on_verified = begin_change
+        response: HttpResponseBase = VerifyingCallback.adapter_view(adapter)(request)
     except SocialApp.DoesNotExist:
         raise Http404 from None
     except ProviderFault as error:

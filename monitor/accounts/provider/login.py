@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -90,6 +90,7 @@ class VerifyingClient(OAuth2Client):  # type: ignore[misc]  # allauth has no typ
 class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     client_class = VerifyingClient
     login_state: Mapping[str, Any] | None = None  # of the login that the callback ends
+    on_verified: Callable[[HttpRequest], None] | None = None  # called before the login changes anything
 
     @cached_property
     def published(self) -> metadata.PublishedMetadata:
@@ -130,6 +131,8 @@ class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     def complete_login(
         self, request: HttpRequest, _app: SocialApp, _token: SocialToken, response: VerifiedLogin, **_: Any
     ) -> SocialLogin:
+        if self.on_verified is not None:
+            self.on_verified(request)
         login = self.get_provider().sociallogin_from_response(request, response)
         login.verified_login = response
         return login
