@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import secrets
@@ -23,7 +24,8 @@ from jwt.algorithms import get_default_algorithms
 
 CLIENT_ID, CLIENT_SECRET = "gridcast", "a secret: with %, + and ä"
 ACCESS_TOKEN = "access-token"
-HANGS = "hangs"  # an answer of a path: none, until the server ends
+# Answers of a path: none, and one of a byte now and then, both until the server ends.
+HANGS, TRICKLES = "hangs", "trickles"
 Json = dict[str, Any]
 Change = Callable[[Any], Any]  # returns what is sent instead
 
@@ -65,7 +67,7 @@ class OpenIdProvider:
         userinfo: what the userinfo endpoint says; None: the provider has none.
         changes: by the name of a message (``discovery``, ``keys``, ``id_token``, ``token``, ``userinfo``,
             ``callback``), what is made of it before it is sent.
-        answers: by path, a status and a body that are sent instead; or ``HANGS``.
+        answers: by path, a status and a body that are sent instead; or one of ``HANGS`` and ``TRICKLES``.
     """
 
     origin: str
@@ -195,6 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
         if answer == HANGS:
             self.provider.over.wait()
             return None
+        if answer == TRICKLES:
+            return self._trickle()
         try:
             body = self.provider.respond(
                 parts.path, _flat(parts.query), _flat(form), self.headers.get("Authorization", "")
@@ -217,6 +221,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:  # the client reads no more of a body that is too large
             self.close_connection = True
+
+    def _trickle(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        with contextlib.suppress(OSError):  # the client has gone
+            while not self.provider.over.wait(0.05):
+                self.wfile.write(b" ")
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -21,7 +21,13 @@ from monitor.accounts.provider import metadata
 from monitor.accounts.provider.exchange import MOST_WAITING, waiting_place
 from monitor.models import ProviderMetadata
 from tests.monitor.accounts.logins import is_logged_in
-from tests.monitor.accounts.provider.openid_provider import HANGS, OpenIdProvider, public_jwk, signed
+from tests.monitor.accounts.provider.openid_provider import (
+    HANGS,
+    TRICKLES,
+    OpenIdProvider,
+    public_jwk,
+    signed,
+)
 
 DISCOVERY = "/realm/.well-known/openid-configuration"
 IN_TRANSACTION = """SELECT count(*) FROM pg_stat_activity
@@ -136,12 +142,14 @@ def test_a_login_starts_while_others_wait_if_the_documents_are_stored(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("path", [DISCOVERY, "/token", "/keys", "/userinfo"])
+@pytest.mark.parametrize(
+    ("path", "fault"), [(DISCOVERY, HANGS), ("/token", TRICKLES), ("/keys", TRICKLES), ("/userinfo", HANGS)]
+)
 def test_a_provider_that_hangs_keeps_two_threads_and_the_others_are_answered(
-    path: str, browser_elsewhere: Browsers, op: OpenIdProvider
+    path: str, fault: str, browser_elsewhere: Browsers, op: OpenIdProvider
 ) -> None:
     op.userinfo = {"sub": op.claims["sub"]}
-    op.answers[path] = HANGS
+    op.answers[path] = fault
     with ThreadPoolExecutor(6) as pool:
         statuses = sorted(pool.map(lambda _: status_of_login(op, browser_elsewhere()), range(6)))
     assert statuses == [502, 502, 503, 503, 503, 503]
