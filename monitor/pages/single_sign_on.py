@@ -57,6 +57,8 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
         response: HttpResponseBase = VerifyingCallback.adapter_view(adapter)(request)
     except SocialApp.DoesNotExist:
         raise Http404 from None
+    except ProviderBusy as error:  # Django logs one such answer a minute
+        return _refused(request, error)
     except ProviderFault as error:
         events.refuse(request, "", f"{identity_provider().name}: {error}")
         return _refused(request, error)
@@ -72,6 +74,8 @@ def _redirect(request: HttpRequest, provider_id: str, process: str) -> HttpRespo
         )
     except SocialApp.DoesNotExist:
         raise Http404 from None
+    except ProviderBusy as error:
+        return _refused(request, error)
     except ProviderFault as error:
         logger.warning("no login by the identity provider: %s", error)
         return _refused(request, error)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import statistics
+import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -41,11 +43,16 @@ KINDS: Mapping[str, Mapping[str, tuple[int, bytes] | str]] = {
     "hangs before its first answer": {DISCOVERY: HANGS},
 }
 TARGET = 2.0
+NETWORKS = itertools.count(1)  # of the visitors of each round
 
 
 def measure() -> list[Result]:
     token = issue_token()
-    with running_provider() as provider, web.serving("monitor.wsgi", variables(provider)) as address:
+    with (
+        tempfile.TemporaryFile() as log,  # it has a line for each refusal
+        running_provider() as provider,
+        web.serving("monitor.wsgi", variables(provider), log) as address,
+    ):
         asked = measured(address, token)
         for ask in asked.values():
             ask()
@@ -97,13 +104,13 @@ def p99s_of(asked: Mapping[str, Callable[[], object]]) -> Mapping[str, float]:
 
 @contextlib.contextmanager
 def visiting(address: tuple[str, int], statuses: Counter[int]) -> Iterator[None]:
-    """Have each visitor, at an address of its own, log in once an interval during the block."""
-    over = threading.Event()
+    """Have each visitor log in once an interval during the block; starts are limited by address."""
+    over, network = threading.Event(), f"127.1.{next(NETWORKS)}"
 
     def visit(number: int) -> None:
         if over.wait(INTERVAL_SECONDS * number / VISITORS):
             return
-        with contextlib.closing(connection(address, f"127.0.2.{number + 1}")) as kept:
+        with contextlib.closing(connection(address, f"{network}.{number + 1}")) as kept:
             while not over.is_set():
                 began = time.monotonic()
                 with contextlib.suppress(OSError, http.client.HTTPException):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from allauth.socialaccount import app_settings
+from allauth.socialaccount.internal import statekit
 from allauth.socialaccount.models import SocialToken
 from allauth.socialaccount.providers.oauth2.client import OAuth2Client
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
@@ -90,6 +92,7 @@ class VerifyingClient(OAuth2Client):  # type: ignore[misc]  # allauth has no typ
 class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     client_class = VerifyingClient
     login_state: Mapping[str, Any] | None = None  # of the login that the callback ends
+    place: ExitStack  # holds the waiting place of the callback
     on_verified: Callable[[HttpRequest], None] | None = None  # called before the login changes anything
 
     @cached_property
@@ -116,13 +119,11 @@ class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     def get_access_token_data(
         self, request: HttpRequest, app: SocialApp, client: VerifyingClient, pkce_code_verifier: Any = None
     ) -> VerifiedLogin:
-        """Ask the provider for all that the login needs, in one waiting place.
-
-        Without a place for a second request, the code would be lost.
-        """
-        with waiting_place():
-            tokens = client.get_access_token(request.GET["code"], pkce_code_verifier)
-            return self._verified(app, tokens)
+        """Ask the provider for all that the login needs."""
+        tokens = client.get_access_token(request.GET["code"], pkce_code_verifier)
+        login = self._verified(app, tokens)
+        self.place.close()
+        return login
 
     def parse_token(self, _login: VerifiedLogin) -> SocialToken:
         """Return an empty token: the access token has served its purpose, and is not kept."""
@@ -224,11 +225,18 @@ class VerifyingCallback(OAuth2CallbackView):  # type: ignore[misc]
         self.adapter.check_issuer(request)
         if fault := _FAULTS.get(request.GET.get("error", "")):
             raise fault(f"the provider answered {request.GET['error']}")
-        response: HttpResponse = super().dispatch(request, *args, **kwargs)
+        with ExitStack() as self.adapter.place:
+            response: HttpResponse = super().dispatch(request, *args, **kwargs)
         return response
 
     def _get_state(self, request: HttpRequest, provider: Any) -> Any:
-        """Give the adapter the state, which has the nonce; allauth gives it the PKCE verifier only."""
+        """Give the adapter the state, which has the nonce; allauth gives it the PKCE verifier only.
+
+        One place is taken for all requests to the provider, and before the state is used up: without one, the
+        visitor may load the same page again.
+        """
+        if "code" in request.GET and request.GET.get("state") in statekit.get_states(request):
+            self.adapter.place.enter_context(waiting_place())
         state, response = super()._get_state(request, provider)
         self.adapter.login_state = state
         return state, response

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,8 @@ from monitor.egress.bounds import FEED, PROVIDER, TRACES, WEBHOOK, EgressBounds
 from monitor.egress.client import EgressClient
 from monitor.egress.errors import AnswerTooLarge, TargetRefused, Unanswered
 from monitor.egress.target import EgressTarget, parse_target
+from tests.monitor.webhooks.test_post import tls_receiver
+from tests.reporters.remote.tunnel import tunnel
 
 Script = Callable[[socket.socket, threading.Event], None]
 SHORT = replace(PROVIDER, seconds=0.3)
@@ -262,3 +266,20 @@ def test_a_proxy_that_refuses_a_tunnel_is_said_so(places: Places, monkeypatch: p
     monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(Unanswered, match=r"the proxy refuses to connect to https://idp\.example\.org: 501"):
         EgressClient(PROVIDER).send("GET", parse_target("https://idp.example.org/keys"), {})
+
+
+def test_a_server_is_verified_by_its_name_through_a_tunnel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials = f"Basic {base64.b64encode(b'ada:p@ss').decode()}"
+    with tls_receiver(tmp_path, "localhost") as (receiver, context), tunnel(credentials) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url.replace("http://", "http://ada:p%40ss@"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        port = receiver.server_address[1]
+        client = EgressClient(TRACES, context=context)
+        named, numbered = (parse_target(f"https://{host}:{port}/") for host in ("localhost", "127.0.0.1"))
+        assert client.send("POST", named, {}, b"{}").status == 202
+        with pytest.raises(Unanswered, match="certificate verify failed"):
+            client.send("POST", numbered, {}, b"{}")
+    assert proxy.requests == [f"localhost:{port}", f"127.0.0.1:{port}"]
+    assert set(proxy.credentials) == {credentials}

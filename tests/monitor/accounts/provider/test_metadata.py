@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 import pytest
@@ -113,32 +113,41 @@ def rotate(op: OpenIdProvider, *, is_published: bool = True) -> None:
     op.changes["id_token"] = lambda claims: signed(head, json.dumps(claims).encode(), op.key(1))
 
 
-@pytest.fixture
+@contextmanager
 def busy() -> Iterator[None]:
-    """Let as many threads as permitted wait for the provider."""
+    """Let as many threads as permitted wait for the provider during the block."""
     with ExitStack() as places:
         for _ in range(MOST_WAITING):
             places.enter_context(waiting_place())
         yield
 
 
-@pytest.mark.usefixtures("busy")
 def test_a_further_visitor_is_told_that_the_provider_is_busy(browser: Client, op: OpenIdProvider) -> None:
-    answer = browser.get("/login/sso/")
+    with busy():
+        answer = browser.get("/login/sso/")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert "Grid Login is busy" in answer.content.decode()
     assert op.asked.total() == 0
 
 
-def test_a_login_starts_while_others_wait_if_the_documents_are_stored(
-    browser: Client, op: OpenIdProvider, request: pytest.FixtureRequest
-) -> None:
+def test_a_login_goes_on_after_others_have_waited(browser: Client, op: OpenIdProvider) -> None:
     metadata.fetch_metadata(op.issuer, timezone.now())
-    request.getfixturevalue("busy")
-    start = browser.get("/login/sso/")
-    assert start.status_code == 302
-    assert browser.get(op.authorize(start["Location"])).status_code == 503
-    assert op.asked["/token"] == 0, "the code is not lost: it was not sent"
+    with busy():
+        start = browser.get("/login/sso/")
+        assert start.status_code == 302, "the documents are stored"
+        back = op.authorize(start["Location"])
+        assert browser.get(back).status_code == 503
+        assert op.asked["/token"] == 0
+    assert browser.get(back)["Location"] == "/"
+
+
+def test_an_answer_without_a_login_takes_no_place(browser: Client, op: OpenIdProvider) -> None:
+    metadata.fetch_metadata(op.issuer, timezone.now())
+    with busy():
+        assert (
+            browser.get("/login/sso/callback/", {"code": "a", "state": "b", "iss": op.issuer}).status_code
+            == 401
+        )
 
 
 @pytest.mark.django_db(transaction=True)
