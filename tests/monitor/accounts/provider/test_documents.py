@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from allauth.socialaccount.models import SocialAccount
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.signals import pre_social_login
 from django.contrib.auth.models import User
 from django.test import Client
 
 from monitor.accounts.provider import documents
 from monitor.accounts.provider.faults import ProviderUnusable
-from monitor.accounts.provider.login import VerifiedLogin, VerifyingProvider
+from monitor.accounts.provider.login import VerifiedLogin
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import Json, OpenIdProvider
 
@@ -191,19 +192,18 @@ def test_a_subject_that_the_column_cannot_hold_is_stored_by_its_digest(
     assert account.uid != subject
 
 
-def test_a_verified_login_is_handed_on(
-    browser: Client, op: OpenIdProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verified_login_is_handed_on(browser: Client, op: OpenIdProvider) -> None:
     logins: list[VerifiedLogin] = []
-    extract = VerifyingProvider.extract_uid
 
-    def note(provider: VerifyingProvider, login: VerifiedLogin) -> str:
-        logins.append(login)
-        return extract(provider, login)
+    def note(sociallogin: SocialLogin, **_: object) -> None:
+        logins.append(sociallogin.verified_login)
 
-    monkeypatch.setattr(VerifyingProvider, "extract_uid", note)
-    op.claims |= {"auth_time": 1_700_000_000, "amr": ["pwd", "otp"], "acr": "urn:example:mfa"}
-    op.log_in(browser)
+    pre_social_login.connect(note)
+    try:
+        op.claims |= {"auth_time": 1_700_000_000, "amr": ["pwd", "otp"], "acr": "urn:example:mfa"}
+        op.log_in(browser)
+    finally:
+        pre_social_login.disconnect(note)
     [login] = logins
     assert (login.issuer, login.subject) == (op.issuer, op.claims["sub"])
     assert (login.auth_time, login.amr, login.acr) == (1_700_000_000, ("pwd", "otp"), "urn:example:mfa")

@@ -152,7 +152,13 @@ def test_an_answer_without_a_login_takes_no_place(browser: Client, op: OpenIdPro
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    ("path", "fault"), [(DISCOVERY, HANGS), ("/token", TRICKLES), ("/keys", TRICKLES), ("/userinfo", HANGS)]
+    ("path", "fault"),
+    [
+        (DISCOVERY, HANGS),
+        ("/token", TRICKLES),
+        pytest.param("/keys", TRICKLES, marks=pytest.mark.nightly),
+        pytest.param("/userinfo", HANGS, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_provider_that_hangs_keeps_two_threads_and_the_others_are_answered(
     path: str, fault: str, browser_elsewhere: Browsers, op: OpenIdProvider

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.sessions.models import Session
@@ -112,6 +113,18 @@ class Mutant:
         )
 
 
+def log_in(op: OpenIdProvider, browser: Client) -> Any:
+    """Log in as far as mutated endpoints lead; return the last answer of gridcast."""
+    start = browser.get("/login/sso/")
+    if start.status_code != 302:
+        return start
+    try:
+        back = op.authorize(start["Location"])
+    except (httpx.HTTPError, KeyError):  # another host, or another path of the provider
+        return start
+    return browser.get(back)
+
+
 @pytest.mark.parametrize(
     "seeds",
     [
@@ -129,7 +142,7 @@ def test_no_mutated_message_breaks_a_login_or_logs_in_without_proof(
         mutant, browser = Mutant(op, seed), browser_elsewhere()
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            answer = op.log_in(browser)
+            answer = log_in(op, browser)
         case = f"seed {seed}: {mutant.message} {str(mutant.sent)[:300]}"
         assert answer.status_code in STATUSES, case
         assert not [record for record in caplog.records if record.exc_info], case
