@@ -19,6 +19,7 @@ class Migration(migrations.Migration):
                 ("keys_asked_at", models.DateTimeField(null=True)),
                 ("failed_at", models.DateTimeField(null=True)),
                 ("fault", models.TextField(blank=True)),
+                ("is_unreachable", models.BooleanField(default=False)),
             ],
             options={
                 "verbose_name_plural": "provider metadata",

@@ -12,7 +12,7 @@ class ProviderMetadata(models.Model):
         issuer: as ``GRIDCAST_OIDC_URL`` has it.
         discovery, keys: JSON that has been parsed once; empty before the first success.
         keys_asked_at: when a login last had the keys fetched, because it named an unknown one.
-        fault: why the last fetch failed, at *failed_at*; empty after a success.
+        fault, is_unreachable: why the last fetch failed, at *failed_at*, and whether there was no answer.
     """
 
     issuer = models.TextField(primary_key=True)
@@ -22,6 +22,7 @@ class ProviderMetadata(models.Model):
     keys_asked_at = models.DateTimeField(null=True)
     failed_at = models.DateTimeField(null=True)
     fault = models.TextField(blank=True)
+    is_unreachable = models.BooleanField(default=False)
 
     class Meta:
         verbose_name_plural = "provider metadata"

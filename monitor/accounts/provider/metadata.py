@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from monitor.accounts.provider.documents import Discovery, KeySet, parse, parse_discovery, parse_object
 from monitor.accounts.provider.exchange import fetch, waiting_place
-from monitor.accounts.provider.faults import ProviderFault, ProviderUnreachable
+from monitor.accounts.provider.faults import ProviderFault, ProviderUnreachable, ProviderUnusable
 from monitor.models.provider_metadata import ProviderMetadata
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ def published_metadata(issuer: str, now: datetime) -> PublishedMetadata:
     if row is not None and row.discovery:
         return _parsed(row)
     if row is not None and row.failed_at is not None and now - row.failed_at < FAILURE_PAUSE:
-        raise ProviderUnreachable(f"{row.fault} (a moment ago)")
+        kind = ProviderUnreachable if row.is_unreachable else ProviderUnusable
+        raise kind(f"{row.fault} (a moment ago)")
     with waiting_place():
         return fetch_metadata(issuer, now)
 
@@ -65,7 +66,8 @@ def fetch_metadata(issuer: str, now: datetime) -> PublishedMetadata:
         discovery = parse_discovery(text, issuer)
         keys = _fetch_keys(discovery)
     except ProviderFault as error:
-        failure = {"failed_at": now, "fault": str(error)}
+        is_unreachable = isinstance(error, ProviderUnreachable)
+        failure = {"failed_at": now, "fault": str(error), "is_unreachable": is_unreachable}
         ProviderMetadata.objects.update_or_create(issuer=issuer, defaults=failure)
         raise
     ProviderMetadata.objects.update_or_create(

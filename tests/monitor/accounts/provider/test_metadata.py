@@ -182,7 +182,8 @@ def test_what_failed_a_moment_ago_is_not_tried_again_by_each_visitor(
 ) -> None:
     op.answers[DISCOVERY] = 500, b""
     for _ in range(3):
-        assert browser_elsewhere().get("/login/sso/").status_code == 502
+        answer = browser_elsewhere().get("/login/sso/")
+        assert (answer.status_code, "has a fault" in answer.content.decode()) == (502, True)
     assert op.asked[DISCOVERY] == 1
     ProviderMetadata.objects.update(failed_at=timezone.now() - metadata.FAILURE_PAUSE)
     op.answers.clear()
