@@ -16,6 +16,13 @@ def clipped(text: str, most: int = MOST_NAME) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
+def printable(text: str, most: int = MOST_NAME) -> str:
+    """Return *text* clipped, on one line, and with escapes for what terminals and logs do not print."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in clipped(text, most)
+    )
+
+
 def clipped_texts(value: Any, most: int = MOST_MESSAGE) -> Any:
     """Return *value* as JSON has it, with each text in it clipped to *most* characters."""
     if isinstance(value, str):

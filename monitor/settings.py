@@ -128,7 +128,9 @@ MFA_FORMS = {
 
 SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
-SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {"provider_class": "monitor.accounts.provider.login.VerifyingProvider"}
+}
 SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
 GRIDCAST_REMOTE_USER = environment.remote_user()
@@ -259,6 +261,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "monitor.tasks.delete_series",
         "schedule": 5.0,
         "options": {"expires": 5},
+    },
+    "refresh-provider": {
+        "task": "monitor.tasks.refresh_provider",
+        "schedule": 60.0,
+        "options": {"expires": 30},
     },
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }

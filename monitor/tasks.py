@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
+from django.conf import settings
 from django.utils import timezone
 
 from monitor import housekeeping
 from monitor import tick as scheduler
+from monitor.accounts.provider import metadata
 from monitor.alerts import deliver, group, try_channel
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.availability import refresh as availability
@@ -110,6 +112,12 @@ def refresh_storage() -> None:
 @app.task(name="monitor.tasks.delete_series")
 def delete_series() -> None:
     deletion.delete_requested()
+
+
+@app.task(name="monitor.tasks.refresh_provider")
+def refresh_provider() -> None:
+    if settings.GRIDCAST_IDENTITY_PROVIDER is not None:
+        metadata.refresh_metadata(settings.GRIDCAST_IDENTITY_PROVIDER.url, timezone.now())
 
 
 @app.task(name="monitor.tasks.housekeep")

@@ -55,7 +55,10 @@ def local_login() -> LocalLogin:
 
 @dataclass(frozen=True)
 class IdentityProvider:
-    """An OpenID Connect provider; *roles* are pairs of a role of ours and a group of the provider."""
+    """An OpenID Connect provider.
+
+    *url* is its issuer, as the operator wrote it; *roles* are pairs of a role here and a group there.
+    """
 
     url: str
     client_id: str
@@ -72,7 +75,7 @@ def identity_provider() -> IdentityProvider | None:
     Raises:
         InvalidVariable: a variable that the provider needs is missing or wrong.
     """
-    url = os.environ.get("GRIDCAST_OIDC_URL", "").rstrip("/")
+    url = os.environ.get("GRIDCAST_OIDC_URL", "")
     if not url:
         return None
     needed = {

@@ -59,7 +59,7 @@ def _logged_in(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:
 
 def _identity_connected(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
     record(request, sociallogin.user.get_username(), "identity connected")
-    identity = get_provider_adapter().admit(request, sociallogin)
+    identity = get_provider_adapter().admit(sociallogin)
     sessions.continue_by(request, identity.pk)
 
 

@@ -6,6 +6,7 @@ the roles themselves stay stored, and count again after the next login that name
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -31,20 +32,41 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+def uid_of(issuer: str, subject: str) -> str:
+    """Return the ``uid`` of the account of *subject* at *issuer*, by which django-allauth finds its user.
+
+    An identity of before an upgrade belongs to the issuer that was configured then, which may differ by a
+    slash at the end. Where none was, it belongs to the first issuer that verifies a login.
+    """
+    own = Identity.objects.filter(subject=subject).select_related("account")
+    if identity := own.filter(issuer=issuer).first():
+        return str(identity.account.uid)
+    same = [issuer.removesuffix("/"), f"{issuer.removesuffix('/')}/"]
+    if not Identity.objects.filter(is_verified=True).exclude(issuer__in=same).exists():
+        same.append("")
+    if identity := own.filter(is_verified=False, issuer__in=same).first():
+        return str(identity.account.uid)
+    key = hashlib.sha256(f"{issuer} {subject}".encode()).hexdigest()  # an issuer has no spaces
+    return f"sha256:{key}"
+
+
 @transaction.atomic
-def admit(account: SocialAccount, issuer: str, names: Collection[str], now: datetime) -> Identity:
+def admit(
+    account: SocialAccount, issuer: str, subject: str, names: Collection[str], now: datetime
+) -> Identity:
     """Store that the provider has named the roles *names* of *account* now; return its identity, in force.
 
     An identity of before that no verified token had named yet is bound to *issuer* by it.
     """
     identity = Identity.objects.filter(account=account).first() or Identity(
-        account=account, user_id=account.user_id, subject=account.uid
+        account=account, user_id=account.user_id
     )
     before, was_suspended = sorted(identity.roles), identity.suspended
-    identity.issuer, identity.is_verified = issuer, True
+    identity.issuer, identity.subject, identity.is_verified = issuer, subject, True
     identity.roles = sorted(names)
     identity.verified_at, identity.valid_until = now, now + timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
     identity.suspended, identity.suspended_at = "", None
+    _permit_loss_of_last_administrator()
     is_new = not identity.pk
     identity.save()
     if is_new:
@@ -55,6 +77,12 @@ def admit(account: SocialAccount, issuer: str, names: Collection[str], now: date
     if was_suspended:
         note("identity", _name(identity), before=was_suspended, after="in force")
     return identity
+
+
+def _permit_loss_of_last_administrator() -> None:
+    """Let the transaction take the last administrator: what the provider says of a user holds at once."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('gridcast.last_administrator_may_go', 'on', true)")
 
 
 def _take_over(identity: Identity) -> None:
@@ -76,8 +104,7 @@ def suspend(identity: Identity, reason: str, now: datetime) -> None:
     sessions.end_all(identity.user)
     if identity.suspended:
         return
-    with connection.cursor() as cursor:  # it suspends even the last administrator
-        cursor.execute("SELECT set_config('gridcast.last_administrator_may_go', 'on', true)")
+    _permit_loss_of_last_administrator()
     identity.suspended, identity.suspended_at = reason, now
     identity.save(update_fields=["suspended", "suspended_at"])
     note("identity", _name(identity), before="in force", after=f"suspended: {reason}")

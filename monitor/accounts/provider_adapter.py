@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.accounts import events, group_roles, identities
+from monitor.clipping import clipped
 from monitor.models import Identity
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         An identity of before is suspended then, with its sessions and tokens, until a login names a group.
         """
         sociallogin.email_addresses = []  # accounts are matched by the provider's subject, never by mail
-        now, names = timezone.now(), self._roles(request, sociallogin)
+        now, names = timezone.now(), self._roles(sociallogin)
         if names and sociallogin.is_existing:
-            identities.admit(sociallogin.account, identity_provider().url, names, now)
+            self.admit(sociallogin)
         elif not names:
             for identity in Identity.objects.filter(account_id=sociallogin.account.pk):
                 identities.suspend(identity, f"{identity_provider().name} named no group with a role", now)
@@ -79,13 +80,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
         user: User = super().save_user(request, sociallogin, form)
-        self.admit(request, sociallogin)
+        self.admit(sociallogin)
         return user
 
-    def admit(self, request: HttpRequest, sociallogin: SocialLogin) -> Identity:
-        """Store the identity of an account of the provider that has just become one of a user here."""
-        names = self._roles(request, sociallogin)
-        return identities.admit(sociallogin.account, identity_provider().url, names, timezone.now())
+    def admit(self, sociallogin: SocialLogin) -> Identity:
+        """Store that the provider has named the user of *sociallogin*, with the roles of its groups."""
+        login, names = sociallogin.verified_login, self._roles(sociallogin)
+        return identities.admit(sociallogin.account, login.issuer, login.subject, names, timezone.now())
 
     def get_connect_redirect_url(self, _request: HttpRequest, _account: SocialAccount) -> str:
         return reverse("account")
@@ -93,19 +94,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any
     ) -> None:
-        events.refuse(request, "", f"{provider.name}: {exception or error}")
+        events.refuse(request, "", f"{provider.name}: {clipped(str(exception or error))}")
         reason = "cancelled" if str(error) == "cancelled" else "provider_failed"
         raise ImmediateHttpResponse(_page(request, reason, HTTPStatus.UNAUTHORIZED))
 
-    def _roles(self, request: HttpRequest, sociallogin: SocialLogin) -> set[str]:
+    def _roles(self, sociallogin: SocialLogin) -> set[str]:
         configured = identity_provider()
-        data = sociallogin.account.extra_data
-        sources = [data[name] for name in ("userinfo", "id_token") if isinstance(data.get(name), dict)]
-        if len({str(claims.get("sub")) for claims in sources}) > 1:
-            raise _refused(request, sociallogin, "provider_failed")
-        groups = {
-            group for claims in sources for group in group_roles.groups_in(claims, configured.groups_claim)
-        }
+        groups = group_roles.groups_in(sociallogin.verified_login.claims, configured.groups_claim)
         return group_roles.present_roles(group_roles.roles_of_groups(groups, configured.roles))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,4 +28,4 @@ class SessionStore(db.SessionStore):
         """Return the seconds until the end; the cookie lasts as long."""
         if self.get(ENDS_AT) is None:
             return super().get_expiry_age(**kwargs)
-        return max(0, int((self.get_expiry_date() - timezone.now()).total_seconds()))
+        return max(0, math.ceil((self.get_expiry_date() - timezone.now()).total_seconds()))

@@ -8,9 +8,13 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import DatabaseError
 
+from monitor.accounts.provider.documents import parse_discovery, tenant_fault
+from monitor.accounts.provider.faults import ProviderFault
 from monitor.checks import SETTINGS
 from monitor.env import is_loopback
+from monitor.models import ProviderMetadata
 from monitor.models.role import UserRole
 
 if TYPE_CHECKING:
@@ -26,6 +30,26 @@ def identity_provider(**_: Any) -> list[CheckMessage]:
     return provider_faults(settings.GRIDCAST_IDENTITY_PROVIDER)
 
 
+@register("identity provider")
+def discovered_issuer(**_: Any) -> list[CheckMessage]:
+    """Return a warning if the provider names itself with another slash at the end than the environment.
+
+    Only ``check`` runs this: it reads the depot, which may be away or not yet made.
+    """
+    configured = settings.GRIDCAST_IDENTITY_PROVIDER
+    if configured is None:
+        return []
+    try:
+        row = ProviderMetadata.objects.filter(issuer=configured.url).exclude(discovery="").first()
+        issuer = parse_discovery(row.discovery.encode(), configured.url).issuer if row else configured.url
+    except (DatabaseError, ProviderFault):
+        return []
+    if issuer == configured.url:
+        return []
+    message = f"GRIDCAST_OIDC_URL is {configured.url}, and the provider calls itself {issuer}."
+    return [Warning(message, hint=f"Set GRIDCAST_OIDC_URL={issuer}", id="monitor.W011")]
+
+
 @register(SETTINGS)
 def remote_user(**_: Any) -> list[CheckMessage]:
     return remote_user_faults(settings.GRIDCAST_REMOTE_USER)
@@ -34,18 +58,7 @@ def remote_user(**_: Any) -> list[CheckMessage]:
 def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
     if configured is None:
         return []
-    faults: list[CheckMessage] = []
-    parts = urlsplit(configured.url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        faults.append(_error(10, f"GRIDCAST_OIDC_URL: expected https://host/path, got {configured.url!r}."))
-    elif parts.scheme == "http" and not is_loopback(parts.hostname):
-        faults.append(
-            _error(
-                11,
-                f"GRIDCAST_OIDC_URL: expected https, got {configured.url!r}: any host on the way could log"
-                " in as any user.",
-            )
-        )
+    faults = _issuer_faults(configured.url)
     faults += [
         _error(
             12, f"GRIDCAST_OIDC_ROLES: expected one of the roles {', '.join(UserRole.values)}, got {role!r}."
@@ -55,6 +68,32 @@ def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
     ]
     if "openid" not in configured.scopes:
         faults.append(_error(13, "GRIDCAST_OIDC_SCOPES: expected openid among the scopes."))
+    return faults
+
+
+def _issuer_faults(url: str) -> list[CheckMessage]:
+    faults: list[CheckMessage] = []
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        faults.append(_error(10, f"GRIDCAST_OIDC_URL: expected https://host/path, got {url!r}."))
+    elif parts.scheme == "http" and not is_loopback(parts.hostname):
+        faults.append(
+            _error(
+                11,
+                f"GRIDCAST_OIDC_URL: expected https, got {url!r}: any host on the way could log"
+                " in as any user.",
+            )
+        )
+    if fault := tenant_fault(url):
+        faults.append(_error(17, f"GRIDCAST_OIDC_URL: {fault}."))
+    if "/.well-known/" in url or parts.query or parts.fragment:
+        faults.append(
+            _error(
+                18,
+                f"GRIDCAST_OIDC_URL: expected the issuer alone, got {url!r}: gridcast appends"
+                " /.well-known/openid-configuration.",
+            )
+        )
     return faults
 
 

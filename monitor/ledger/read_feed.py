@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
-import time
-import urllib.error
-import urllib.request
+import http
 from pathlib import Path
 from typing import BinaryIO
 
+from monitor.egress.bounds import FEED
+from monitor.egress.client import EgressClient
+from monitor.egress.errors import EgressError
+from monitor.egress.target import parse_target
 from monitor.ledger.maintenance_feeds.base import MAX_BYTES, InvalidFeed
 
 STDIN = "-"
-_TIMEOUT_SECONDS, _CHUNK_BYTES = 20.0, 1 << 16
 _SCHEMES = ("http://", "https://")
 
 
@@ -20,12 +20,14 @@ def is_url(location: str) -> bool:
     return location.lower().startswith(_SCHEMES)
 
 
-def read_feed(location: str, stdin: BinaryIO, *, max_seconds: float = 60.0) -> bytes:
-    """Return the bytes at *location*, at most one more than a feed may have.
+def read_feed(location: str, stdin: BinaryIO) -> bytes:
+    """Return the bytes at *location*, of a file at most one more than a feed may have.
+
+    A redirect may lead to another host, unless that one is internal: the caller has named the first one only.
 
     Raises:
         OSError: the file cannot be read.
-        InvalidFeed: the address cannot be read, or not in *max_seconds*.
+        InvalidFeed: the address cannot be read within its bounds.
     """
     if location == STDIN:
         return stdin.read(MAX_BYTES + 1)
@@ -33,36 +35,12 @@ def read_feed(location: str, stdin: BinaryIO, *, max_seconds: float = 60.0) -> b
         with Path(location).open("rb") as file:
             return file.read(MAX_BYTES + 1)
     try:
-        return _fetch(location, time.monotonic() + max_seconds)
-    except urllib.error.HTTPError as error:
-        raise InvalidFeed(f"the server answered {error.code} {error.reason}") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", "") or str(error) or type(error).__name__
-        raise InvalidFeed(f"cannot fetch it: {reason}") from error
-
-
-def _fetch(url: str, deadline: float) -> bytes:
-    request = urllib.request.Request(url, headers={"User-Agent": "gridcast"})  # noqa: S310 - the scheme is checked
-    data = bytearray()
-    with _opener().open(request, timeout=_TIMEOUT_SECONDS) as response:
-        while len(data) <= MAX_BYTES and (chunk := response.read1(_CHUNK_BYTES)):
-            data += chunk
-            if time.monotonic() > deadline:
-                raise InvalidFeed("cannot fetch it: it takes too long")
-    return bytes(data)
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """Return an opener for http and https alone: a redirect leads neither to files nor to FTP."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.UnknownHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPRedirectHandler(),
-        urllib.request.HTTPErrorProcessor(),
-    ):
-        opener.add_handler(handler)
-    return opener
+        target = parse_target(location)
+        client = EgressClient(FEED, internal_hosts={target.host})
+        answer = client.send("GET", target, {"User-Agent": "gridcast"})
+    except EgressError as error:
+        raise InvalidFeed(f"cannot fetch it: {error}") from error
+    if not 200 <= answer.status < 300:
+        phrase = http.HTTPStatus(answer.status).phrase if answer.status in set(http.HTTPStatus) else ""
+        raise InvalidFeed(f"the server answered {answer.status} {phrase}".rstrip())
+    return answer.body

@@ -37,6 +37,7 @@ from monitor.models.outcome_counts import (
 )
 from monitor.models.own_signature import OwnSignature, SignatureChange
 from monitor.models.ping import PingKey, ReportedStart
+from monitor.models.provider_metadata import ProviderMetadata
 from monitor.models.recomputation import Recomputation, RecomputedPeriod
 from monitor.models.report import RawReport
 from monitor.models.reporter import (
@@ -119,6 +120,7 @@ __all__ = [
     "PendingChange",
     "PingKey",
     "ProfileVersion",
+    "ProviderMetadata",
     "RawReport",
     "Recheck",
     "Recomputation",

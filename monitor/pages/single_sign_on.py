@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import logging
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-import requests
 from allauth.account.decorators import reauthentication_required
 from allauth.account.utils import get_next_redirect_url
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base.constants import AuthProcess
-from allauth.socialaccount.providers.openid_connect.views import callback
 from django.conf import settings
 from django.http import Http404
 from django.shortcuts import render
 from django.urls import path
 
-from monitor.accounts import attempts
+from monitor.accounts import attempts, events
+from monitor.accounts.provider.faults import BUSY_SECONDS, ProviderBusy, ProviderFault
+from monitor.accounts.provider.login import VerifyingAdapter, VerifyingCallback
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.audit import begin_change
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -52,9 +52,16 @@ def start_connecting(request: HttpRequest) -> HttpResponse:
 def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     """Take the provider's answer."""
     try:
-        response: HttpResponseBase = callback(request, provider_id)
-    except requests.RequestException as error:
-        return _unreachable(request, error)
+        adapter = VerifyingAdapter(request, provider_id)
+        adapter.on_verified = begin_change
+        response: HttpResponseBase = VerifyingCallback.adapter_view(adapter)(request)
+    except SocialApp.DoesNotExist:
+        raise Http404 from None
+    except ProviderBusy as error:  # Django logs one such answer a minute
+        return _refused(request, error)
+    except ProviderFault as error:
+        events.refuse(request, "", f"{identity_provider().name}: {error}")
+        return _refused(request, error)
     return response
 
 
@@ -67,15 +74,21 @@ def _redirect(request: HttpRequest, provider_id: str, process: str) -> HttpRespo
         )
     except SocialApp.DoesNotExist:
         raise Http404 from None
-    except (requests.RequestException, KeyError) as error:  # no answer, or one without the endpoints
-        return _unreachable(request, error)
+    except ProviderBusy as error:
+        return _refused(request, error)
+    except ProviderFault as error:
+        logger.warning("no login by the identity provider: %s", error)
+        return _refused(request, error)
     return response
 
 
-def _unreachable(request: HttpRequest, error: Exception) -> HttpResponse:
-    logger.warning("the identity provider gave no usable answer: %r", error)
-    context = {"reason": "provider_unreachable", "provider": identity_provider().name}
-    return render(request, "pages/login_refused.html", context, status=HTTPStatus.BAD_GATEWAY)
+def _refused(request: HttpRequest, error: ProviderFault) -> HttpResponse:
+    context = {"reason": error.reason, "provider": identity_provider().name}
+    response = render(request, "pages/login_refused.html", context, status=error.status)
+    if isinstance(error, ProviderBusy):
+        response["Retry-After"] = str(BUSY_SECONDS)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 _PROVIDER = {"provider_id": PROVIDER_ID}

@@ -27,6 +27,7 @@ from monitor.retry_after import MAY_ASK, retry_after_seconds
 from reporters.report import ReportError
 
 if TYPE_CHECKING:
+    import requests
     from opentelemetry.sdk.trace import ReadableSpan
 
     from monitor.ledger.ended_runs import EndedRunEvent
@@ -113,13 +114,14 @@ def _send_to_endpoint() -> Send:
     The exporter retries within ``SEND_SECONDS``, unless the collector asks for a longer pause, and logs why
     it gave up; ``OTEL_EXPORTER_OTLP_HEADERS`` has its credentials.
     """
-    import requests  # noqa: PLC0415 - a dependency of the exporter
     from opentelemetry.exporter.otlp.proto.http import Compression  # noqa: PLC0415 - an optional package
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415
 
+    from monitor.traces.session import bounded_session  # noqa: PLC0415 - needs a dependency of the exporter
+
     url = f"{settings.GRIDCAST_OTLP_ENDPOINT.rstrip('/')}/v1/traces"
-    session, asked = requests.Session(), [0.0]
+    session, asked = bounded_session(), [0.0]
 
     def note_pause(answer: requests.Response, **_: object) -> None:
         if answer.status_code in MAY_ASK:

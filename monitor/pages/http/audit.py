@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 # The provider sends the user back by GET. A refused login takes away the roles that the user has lost there.
+# Its page begins the change itself: no transaction is open while the provider is asked.
 PROVIDER_LOGIN = "login/sso/callback/"
 # Not recorded: measured data, which say themselves who sent them, and a question that is sent as POST. An
 # invalid code of an agent is counted although its request is denied.
@@ -84,17 +85,21 @@ class AuditMiddleware:
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
         """Begin the transaction of a request that may change something."""
-        is_safe = request.method in SAFE and _route(request) != PROVIDER_LOGIN
-        if is_safe or _route(request) in NOT_RECORDED:
+        if request.method in SAFE or _route(request) in NOT_RECORDED | {PROVIDER_LOGIN}:
             return None
         try:
-            request.change.enter_context(transaction.atomic())  # type: ignore[attr-defined]
+            begin_change(request)
         except Error as error:
             if outage.is_outage(error):
                 return outage.answer(request)
             raise
-        request.is_recorded = True  # type: ignore[attr-defined]
         return None
+
+
+def begin_change(request: HttpRequest) -> None:
+    """Begin the transaction that holds what *request* changes and its event."""
+    request.change.enter_context(transaction.atomic())  # type: ignore[attr-defined]
+    request.is_recorded = True  # type: ignore[attr-defined]
 
 
 def _route(request: HttpRequest) -> str:

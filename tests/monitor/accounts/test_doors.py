@@ -74,7 +74,7 @@ def _refused(user: User, settings: Settings) -> None:
 def _back(user: User, settings: Settings) -> None:
     _refused(user, settings)
     for identity in user.identities.all():
-        identities.admit(identity.account, identity.issuer, ["operator"], timezone.now())
+        identities.admit(identity.account, identity.issuer, identity.subject, ["operator"], timezone.now())
 
 
 def _unseen(user: User, settings: Settings) -> None:

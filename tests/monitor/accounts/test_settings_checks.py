@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from dataclasses import replace
 
 import pytest
+from pytest_django import Settings
 
 from monitor.accounts import environment, settings_checks
 from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.env import InvalidVariable
+from monitor.models import ProviderMetadata
 
 PROVIDER = IdentityProvider(
     "https://id.example.org/realms/grid",
@@ -31,6 +34,18 @@ REMOTE = RemoteUser("Remote-User", (ipaddress.ip_network("192.0.2.80/32"),), "vi
         ({"url": "http://127.0.0.1:8080"}, []),
         ({"url": "http://id.example.org"}, ["expected https"]),
         ({"url": "id.example.org"}, ["expected https://host/path"]),
+        ({"url": "https://id.example.org/realms/grid/"}, []),
+        (
+            {"url": "https://id.example.org/realms/grid/.well-known/openid-configuration"},
+            ["expected the issuer alone"],
+        ),
+        ({"url": "https://id.example.org/?realm=grid"}, ["expected the issuer alone"]),
+        ({"url": "https://login.microsoftonline.com/{tenantid}/v2.0"}, ["placeholder for tenants"]),
+        ({"url": "https://login.microsoftonline.com/common/v2.0"}, ["/common is for the users of any"]),
+        ({"url": "https://login.microsoftonline.us/organizations/v2.0/"}, ["/organizations is for"]),
+        ({"url": "https://sts.windows.net/consumers/"}, ["/consumers is for"]),
+        ({"url": "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"}, []),
+        ({"url": "https://id.example.org/common"}, []),
         (
             {"roles": (("chief", "a"),)},
             ["one of the roles viewer, scheduler, site_admin"],
@@ -70,6 +85,19 @@ def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, objec
     assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
 
 
+@pytest.mark.django_db
+def test_an_issuer_with_another_slash_at_its_end_is_said_so(settings: Settings) -> None:
+    settings.GRIDCAST_IDENTITY_PROVIDER = PROVIDER
+    assert settings_checks.discovered_issuer() == []
+    issuer = f"{PROVIDER.url}/"
+    endpoints = {name: f"{issuer}{name}" for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
+    ProviderMetadata.objects.create(
+        issuer=PROVIDER.url, discovery=json.dumps({"issuer": issuer, **endpoints}), keys="{}"
+    )
+    [warning] = settings_checks.discovered_issuer()
+    assert (warning.id, warning.hint) == ("monitor.W011", f"Set GRIDCAST_OIDC_URL={issuer}")
+
+
 def test_nothing_is_checked_where_nothing_is_configured() -> None:
     assert settings_checks.identity_provider() == settings_checks.remote_user() == []
 
@@ -88,7 +116,7 @@ def test_the_provider_is_read_from_the_environment(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     provider = environment.identity_provider()
     assert provider is not None
-    assert provider.url == "https://id.example.org/realms/grid"
+    assert provider.url == "https://id.example.org/realms/grid/", "as it was written"
     assert provider.roles == (("administrator", "/grid/admins"), ("viewer", "cn=users,ou=grid"))
     assert (provider.groups_claim, provider.scopes) == ("groups", ("openid", "profile", "email"))
 

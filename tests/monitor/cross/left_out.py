@@ -23,6 +23,7 @@ LEFT_OUT: Mapping[str, str] = {
     "OutcomeDay": _COUNTED,
     "OutcomeProgress": _QUEUE,
     "PendingChange": _QUEUE,
+    "ProviderMetadata": "of the identity provider, whose documents no page or operation shows",
     "Recheck": _QUEUE,
     "RunSubscriber": _QUEUE,
     "SeriesStanding": _COUNTED,

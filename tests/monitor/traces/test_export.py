@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import threading
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,7 @@ class Collector(ThreadingHTTPServer):
         self.spans: list[Span] = []
         self.resources: list[Mapping[str, Any]] = []
         self.requests, self.retry_after = 0, ""
+        self.answer = bytes(ExportTraceServiceResponse().SerializeToString())
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def named(self, name: str) -> Span:
@@ -63,7 +65,8 @@ class _CollectorHandler(BaseHTTPRequestHandler):
         if self.server.retry_after:
             self.send_header("Retry-After", self.server.retry_after)
         self.end_headers()
-        self.wfile.write(ExportTraceServiceResponse().SerializeToString())
+        with contextlib.suppress(OSError):  # the exporter reads no more than its bounds
+            self.wfile.write(self.server.answer)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -191,6 +194,16 @@ def test_a_collector_that_asks_for_an_hour_gets_nothing_for_an_hour(
     assert export_traces(now + hour - MINUTE) == 0
     assert collector.requests == 1
     assert export_traces(now + hour + MINUTE) == 1
+
+
+def test_an_answer_beyond_the_bounds_keeps_the_runs(
+    ring: Series, collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    builders.passed(ring, timezone.now() - MINUTE)
+    collector.answer = b"x" * (2 << 20)
+    assert export_traces(timezone.now()) == 0
+    assert "answers with more than 1,048,576 bytes" in caplog.text
+    assert EndedRun.objects.count() == 1
 
 
 def test_beyond_the_maximum_the_oldest_runs_are_dropped(ring: Series, collector: Collector) -> None:

@@ -1,0 +1,111 @@
+"""The provider's discovery document and keys: stored, refreshed beside requests, served while it is away."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from monitor.accounts.provider.documents import Discovery, KeySet, parse, parse_discovery, parse_object
+from monitor.accounts.provider.exchange import fetch, waiting_place
+from monitor.accounts.provider.faults import ProviderFault, ProviderUnreachable, ProviderUnusable
+from monitor.models.provider_metadata import ProviderMetadata
+
+logger = logging.getLogger(__name__)
+VALID = timedelta(minutes=10)  # then they are fetched again
+KEYS_PAUSE = timedelta(seconds=30)  # between two fetches of the keys because of a token
+FAILURE_PAUSE = timedelta(seconds=5)  # in which no other visitor tries what has failed at the first start
+_KEYS = "keys"
+
+
+@dataclass(frozen=True)
+class PublishedMetadata:
+    discovery: Discovery
+    keys: KeySet
+
+
+def published_metadata(issuer: str, now: datetime) -> PublishedMetadata:
+    """Return what *issuer* publishes: from the depot; before the first success, from the provider.
+
+    Raises:
+        ProviderFault: the depot has nothing, and the provider nothing usable.
+    """
+    row = ProviderMetadata.objects.filter(issuer=issuer).first()
+    if row is not None and row.discovery:
+        return _parsed(row)
+    if row is not None and row.failed_at is not None and now - row.failed_at < FAILURE_PAUSE:
+        kind = ProviderUnreachable if row.is_unreachable else ProviderUnusable
+        raise kind(f"{row.fault} (a moment ago)")
+    with waiting_place():
+        return fetch_metadata(issuer, now)
+
+
+def refresh_metadata(issuer: str, now: datetime) -> bool:
+    """Fetch what *issuer* publishes if that is due; return whether it was fetched. A fault is logged."""
+    ProviderMetadata.objects.exclude(issuer=issuer).delete()
+    if ProviderMetadata.objects.filter(issuer=issuer, fetched_at__gt=now - VALID).exists():
+        return False
+    try:
+        fetch_metadata(issuer, now)
+    except ProviderFault as error:
+        logger.warning("cannot refresh the metadata of the identity provider: %s", error)
+        return False
+    return True
+
+
+def fetch_metadata(issuer: str, now: datetime) -> PublishedMetadata:
+    """Fetch and store what *issuer* publishes; a failure is stored beside what was stored before.
+
+    Raises:
+        ProviderFault: the provider gives nothing usable.
+    """
+    try:
+        text = fetch(f"{issuer.removesuffix('/')}/.well-known/openid-configuration", "discovery document")
+        discovery = parse_discovery(text, issuer)
+        keys = _fetch_keys(discovery)
+    except ProviderFault as error:
+        is_unreachable = isinstance(error, ProviderUnreachable)
+        failure = {"failed_at": now, "fault": str(error), "is_unreachable": is_unreachable}
+        ProviderMetadata.objects.update_or_create(issuer=issuer, defaults=failure)
+        raise
+    ProviderMetadata.objects.update_or_create(
+        issuer=issuer,
+        defaults={
+            "discovery": discovery.model_dump_json(),
+            "keys": keys.model_dump_json(),
+            "fetched_at": now,
+            "failed_at": None,
+            "fault": "",
+        },
+    )
+    return PublishedMetadata(discovery, keys)
+
+
+def newer_keys(issuer: str, now: datetime) -> KeySet:
+    """Return the keys of *issuer* for a token whose key is unknown: fetched, unless they just were.
+
+    Raises:
+        ProviderFault: the provider gives no usable keys.
+    """
+    rows = ProviderMetadata.objects.filter(issuer=issuer)
+    is_due = Q(keys_asked_at=None) | Q(keys_asked_at__lt=now - KEYS_PAUSE)
+    is_ours = bool(rows.filter(is_due).update(keys_asked_at=now))
+    stored = _parsed(rows.get())
+    if not is_ours:
+        return stored.keys
+    keys = _fetch_keys(stored.discovery)
+    rows.update(keys=keys.model_dump_json())
+    return keys
+
+
+def _fetch_keys(discovery: Discovery) -> KeySet:
+    return parse(KeySet, parse_object(fetch(discovery.jwks_uri, _KEYS), _KEYS), _KEYS)
+
+
+def _parsed(row: ProviderMetadata) -> PublishedMetadata:
+    return PublishedMetadata(
+        parse_discovery(row.discovery.encode(), row.issuer),
+        parse(KeySet, parse_object(row.keys.encode(), _KEYS), _KEYS),
+    )
