@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -13,7 +14,7 @@ from django.utils import timezone
 from monitor.access import roles
 from monitor.access.audit_trail import note
 from monitor.accounts import attempts, doors, sessions
-from monitor.models import DoorOpening
+from monitor.models import DoorOpening, Identity
 from monitor.models.role import acting
 
 if TYPE_CHECKING:
@@ -43,7 +44,22 @@ class Command(BaseCommand):
                     help=f"until when: 0 (closed again) to {MOST_MINUTES} minutes from now (default: 60)",
                 )
 
-    def handle(self, *, action: str, user: str, **options: Any) -> None:
+        bind = actions.add_parser(
+            "bind-issuer",
+            help="let the identities of an issuer be those of the configured one, after it has moved",
+            description="After a change of GRIDCAST_OIDC_URL, the identities of before belong to the issuer of"
+            " before. If the new one names the same users by the same subjects, bind them to it: each is"
+            " verified at its next login.",
+        )
+        bind.add_argument(
+            "issuer", help="the issuer of before, exactly; an empty text: that of before an upgrade"
+        )
+
+    def handle(self, *, action: str, **options: Any) -> None:
+        if action == "bind-issuer":
+            self.stdout.write(self._bind(options["issuer"]))
+            return
+        user: str = options["user"]
         owner = User.objects.filter(username=user).first()
         if owner is None:
             raise CommandError(f"there is no user {user!r}")
@@ -85,6 +101,27 @@ class Command(BaseCommand):
         return (
             f"{user} can log in by password or passkey until {until:%Y-%m-%d %H:%M} UTC{self._advice(user)}."
         )
+
+    def _bind(self, before: str) -> str:
+        configured = settings.GRIDCAST_IDENTITY_PROVIDER
+        if configured is None:
+            raise CommandError("GRIDCAST_OIDC_URL is not set: there is no issuer to bind identities to")
+        rows = Identity.objects.filter(issuer=before).exclude(issuer=configured.url)
+        subjects = list(rows.values_list("subject", flat=True))
+        if not subjects:
+            issuers = Identity.objects.order_by().values_list("issuer", flat=True).distinct()
+            raise CommandError(
+                f"there is no identity of {before!r}; there are: {', '.join(sorted(issuers)) or 'none'}"
+            )
+        if both := Identity.objects.filter(issuer=configured.url, subject__in=subjects).first():
+            raise CommandError(
+                f"{both.subject!r} is known there as well, as the user {both.user}:"
+                " disconnect one of the two first"
+            )
+        number = rows.update(issuer=configured.url, is_verified=False)
+        note("identities", before, before=before, after=configured.url)
+        noun = "identity" if number == 1 else "identities"
+        return f"{number} {noun} of {before} bound to {configured.url}, and verified at the next login."
 
     def _advice(self, user: User) -> str:
         has_passkey = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists()

@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 def identity_of(user: User, *roles: str, **fields: Any) -> Identity:
     """Give *user* another identity, in force, which brought *roles*."""
-    subject = f"{user.username}-{user.identities.count() + 1}"
-    now = timezone.now()
-    times = {"verified_at": now, "valid_until": now + timedelta(days=14)}
-    return Identity.objects.create(
-        user=user,
-        account=SocialAccount.objects.create(user=user, provider="oidc", uid=subject),
-        issuer="https://id.example.org",
-        subject=subject,
-        roles=list(roles),
-        **{**times, **fields},
-    )
+    subject, now = f"{user.username}-{user.identities.count() + 1}", timezone.now()
+    usual = {
+        "account": SocialAccount.objects.create(user=user, provider="oidc", uid=subject),
+        "issuer": "https://id.example.org",
+        "subject": subject,
+        "verified_at": now,
+        "valid_until": now + timedelta(days=14),
+    }
+    return Identity.objects.create(user=user, roles=list(roles), **{**usual, **fields})
