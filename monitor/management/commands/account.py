@@ -47,13 +47,11 @@ class Command(BaseCommand):
         bind = actions.add_parser(
             "bind-issuer",
             help="let the identities of an issuer be those of the configured one, after it has moved",
-            description="After a change of GRIDCAST_OIDC_URL, the identities of before belong to the issuer of"
-            " before. If the new one names the same users by the same subjects, bind them to it: each is"
+            description="After a change of GRIDCAST_OIDC_URL, the identities of before belong to the issuer"
+            " of before. If the new one names the same users by the same subjects, bind them to it: each is"
             " verified at its next login.",
         )
-        bind.add_argument(
-            "issuer", help="the issuer of before, exactly; an empty text: that of before an upgrade"
-        )
+        bind.add_argument("issuer", help="the issuer of before, exactly; empty if none was configured")
 
     def handle(self, *, action: str, **options: Any) -> None:
         if action == "bind-issuer":
