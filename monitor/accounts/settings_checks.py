@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import DatabaseError
+from django.http.request import validate_host
 
 from monitor.accounts.provider.documents import parse_discovery, tenant_fault
 from monitor.accounts.provider.faults import ProviderFault
@@ -48,6 +49,17 @@ def discovered_issuer(**_: Any) -> list[CheckMessage]:
         return []
     message = f"GRIDCAST_OIDC_URL is {configured.url}, and the provider calls itself {issuer}."
     return [Warning(message, hint=f"Set GRIDCAST_OIDC_URL={issuer}", id="monitor.W011")]
+
+
+@register(SETTINGS)
+def own_address(**_: Any) -> list[CheckMessage]:
+    """Return whether the address of links and logins is answered here."""
+    host = urlsplit(settings.GRIDCAST_URL).hostname
+    if not host or validate_host(host, settings.ALLOWED_HOSTS):
+        return []
+    names = ", ".join(settings.ALLOWED_HOSTS)
+    message = f"GRIDCAST_URL: {host} is not among GRIDCAST_HOSTS ({names}): its pages would answer 400."
+    return [Warning(message, hint=f"Add {host} to GRIDCAST_HOSTS.", id="monitor.W013")]
 
 
 @register(SETTINGS)

@@ -11,10 +11,12 @@ from allauth.mfa.webauthn.views import LoginWebAuthnView
 from django.conf import settings
 from django.contrib.auth.views import LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.shortcuts import redirect
-from django.urls import path
+from django.shortcuts import redirect, render
+from django.urls import path, reverse
+from django.utils import timezone
 
-from monitor.accounts import attempts
+from monitor.accounts import attempts, sessions
+from monitor.accounts.provider.logout import logout_url
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -51,6 +53,19 @@ class PasskeyLogin(LoginWebAuthnView):  # type: ignore[misc]
         return response
 
 
+class Logout(LogoutView):
+    """Log out here; after a session that began at the provider, offer to log out there, too."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        provider = settings.GRIDCAST_IDENTITY_PROVIDER
+        began_there = sessions.IDENTITY_KEY in request.session
+        response = super().post(request, *args, **kwargs)
+        if provider is None or not began_there:
+            return response
+        url = logout_url(provider, request.build_absolute_uri(reverse("login")), timezone.now())
+        return render(request, "pages/logged_out.html", {"provider": provider, "url": url})
+
+
 def cancel(request: HttpRequest) -> HttpResponse:
     """Forget a login that waits for its second factor."""
     if not request.user.is_authenticated:
@@ -73,7 +88,7 @@ urlpatterns = [
     path("login/second-factor/", SecondFactorLogin.as_view(), name="mfa_authenticate"),
     path("login/cancel/", cancel, name="login-cancel"),
     path("login/passkey/", PasskeyLogin.as_view(), name="mfa_login_webauthn"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", Logout.as_view(), name="logout"),
     path("admin/login/", admin_login, name="admin-login"),
-    path("admin/logout/", LogoutView.as_view(), name="admin-logout"),
+    path("admin/logout/", Logout.as_view(), name="admin-logout"),
 ]

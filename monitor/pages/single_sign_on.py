@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from allauth.account.decorators import reauthentication_required
@@ -11,26 +12,33 @@ from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
-from django.http import Http404
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import path
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
 
 from monitor.accounts import attempts, events
 from monitor.accounts.provider.faults import BUSY_SECONDS, ProviderBusy, ProviderFault
 from monitor.accounts.provider.login import VerifyingAdapter, VerifyingCallback
+from monitor.accounts.provider.logout import end_by_provider
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.audit import begin_change
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse, HttpResponseBase
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest, HttpResponseBase
 
 logger = logging.getLogger(__name__)
 
 
 def start(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Redirect to the provider, to log in."""
-    return _redirect(request, provider_id, AuthProcess.LOGIN)
+    """Redirect to the provider, to log in; with ``?choose=1``, the provider asks which account."""
+    prompt = {"prompt": "select_account"} if "choose" in request.GET else {}
+    return _redirect(request, provider_id, AuthProcess.LOGIN, prompt)
 
 
 @accounts_only
@@ -46,7 +54,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 @reauthentication_required(app="allauth.socialaccount")  # type: ignore[untyped-decorator]
 def start_connecting(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider, to connect the account there with this one."""
-    return _redirect(request, PROVIDER_ID, AuthProcess.CONNECT)
+    return _redirect(request, PROVIDER_ID, AuthProcess.CONNECT, {})
 
 
 def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
@@ -65,12 +73,39 @@ def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     return response
 
 
-def _redirect(request: HttpRequest, provider_id: str, process: str) -> HttpResponse:
+@csrf_exempt  # the provider sends it, with a signature
+@require_POST
+def end(request: HttpRequest) -> HttpResponse:
+    """End what a user does here who has logged out at the provider, which posts a logout token."""
+    if settings.GRIDCAST_IDENTITY_PROVIDER is None:
+        raise Http404
+    attempts.start(request)
+    headers = {"Cache-Control": "no-store"}
+    try:
+        identity = end_by_provider(
+            request.POST.get("logout_token", ""), settings.GRIDCAST_IDENTITY_PROVIDER, timezone.now()
+        )
+    except ProviderFault as error:
+        events.refuse(request, "", f"{identity_provider().name}: {error}")
+        body = {"error": "invalid_request", "error_description": str(error)}
+        status = error.status if isinstance(error, ProviderBusy) else HTTPStatus.BAD_REQUEST
+        return JsonResponse(body, status=status, headers=headers)
+    if identity is not None:
+        events.record(request, identity.user.get_username(), "logout at the provider")
+    return HttpResponse(headers=headers)
+
+
+def _redirect(
+    request: HttpRequest, provider_id: str, process: str, parameters: Mapping[str, str]
+) -> HttpResponse:
     attempts.start(request)
     try:
         provider = get_adapter().get_provider(request, provider_id)
         response: HttpResponse = provider.redirect(
-            request, process=process, next_url=get_next_redirect_url(request)
+            request,
+            process=process,
+            next_url=get_next_redirect_url(request),
+            auth_params={**provider.get_auth_params(), **parameters},
         )
     except SocialApp.DoesNotExist:
         raise Http404 from None
@@ -96,6 +131,7 @@ _PROVIDER = {"provider_id": PROVIDER_ID}
 urlpatterns = [
     path("login/sso/", start, _PROVIDER, name="openid_connect_login"),
     path("login/sso/callback/", finish, _PROVIDER, name="openid_connect_callback"),
+    path("login/sso/backchannel-logout/", end, name="provider-logout"),
     path("account/connect/", connect, name="account-connect"),
     path("account/connect/start/", start_connecting, name="account-connect-start"),
 ]

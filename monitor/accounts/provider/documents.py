@@ -125,6 +125,14 @@ class IdTokenClaims(SubjectClaim):
     amr: TextOrTexts | None = None
 
 
+class LogoutClaims(SubjectClaim):
+    """The claims of a logout token. One without *sub* names a session there, which is unknown here."""
+
+    iat: Time
+    jti: Text
+    events: dict[str, JsonValue]
+
+
 DocumentT = TypeVar("DocumentT", bound=_Document)
 
 

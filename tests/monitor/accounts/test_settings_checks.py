@@ -161,3 +161,17 @@ def test_sessions_last_hours(monkeypatch: pytest.MonkeyPatch, hours: str) -> Non
     monkeypatch.setenv("GRIDCAST_SESSION_HOURS", hours)
     with pytest.raises(InvalidVariable, match="expected hours from 1 to 8760"):
         environment.session_seconds()
+
+
+@pytest.mark.parametrize("host", ["", "https://grid.example.org", "https://grid.example.org:8443"])
+def test_an_address_that_is_answered_is_no_fault(host: str, settings: Settings) -> None:
+    settings.GRIDCAST_URL, settings.ALLOWED_HOSTS = host, ["localhost", "grid.example.org"]
+    assert settings_checks.own_address() == []
+
+
+def test_an_address_that_is_not_answered_is_said(settings: Settings) -> None:
+    settings.GRIDCAST_URL, settings.ALLOWED_HOSTS = "https://x.org", ["localhost", "grid.example.org"]
+    [fault] = settings_checks.own_address()
+    assert fault.msg.startswith(
+        "GRIDCAST_URL: x.org is not among GRIDCAST_HOSTS (localhost, grid.example.org)"
+    )

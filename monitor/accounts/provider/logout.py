@@ -1,0 +1,56 @@
+"""Logouts that begin at the provider (Back-Channel Logout 1.0), and those that end there (RP-Initiated)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.core.cache import cache
+
+from monitor.accounts import identities
+from monitor.accounts.provider import metadata
+from monitor.accounts.provider.faults import ProviderFault, ProviderUnusable
+from monitor.accounts.provider.tokens import LEEWAY_SECONDS, LOGOUT_SECONDS, Signer, verify_logout_token
+from monitor.models import Identity
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from monitor.accounts.environment import IdentityProvider
+
+
+def end_by_provider(token: str, provider: IdentityProvider, now: datetime) -> Identity | None:
+    """Suspend the identity whose user, as *token* says, has logged out at *provider*; None: it is unknown.
+
+    Raises:
+        ProviderFault: the token is no logout token of the provider for us, or was used before.
+    """
+    published = metadata.published_metadata(provider.url, now)
+    signer = Signer(
+        published.discovery,
+        provider.client_id,
+        published.keys,
+        lambda: metadata.newer_keys(provider.url, now),
+    )
+    claims = verify_logout_token(token, signer, now.timestamp())
+    key = hashlib.sha256(claims.jti.encode()).hexdigest()
+    if not cache.add(f"logout-token:{key}", value=True, timeout=LOGOUT_SECONDS + 2 * LEEWAY_SECONDS):
+        raise ProviderUnusable("logout token: it was used before")
+    uid = identities.uid_of(published.discovery.issuer, claims.sub)
+    identity = Identity.objects.filter(account__uid=uid).select_related("user").first()
+    if identity is not None:
+        identities.suspend(identity, f"logged out at {provider.name}", now)
+    return identity
+
+
+def logout_url(provider: IdentityProvider, back_to: str, now: datetime) -> str:
+    """Return the address for the logout at *provider*, too; empty if it offers none, or is unreachable."""
+    try:
+        endpoint = metadata.published_metadata(provider.url, now).discovery.end_session_endpoint
+    except ProviderFault:
+        return ""
+    if endpoint is None:
+        return ""
+    query = urlencode({"client_id": provider.client_id, "post_logout_redirect_uri": back_to})
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"

@@ -1,0 +1,130 @@
+"""A logout at the provider ends what its user does here; a logout here leads on to the provider."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from monitor.accounts.provider.tokens import LOGOUT_EVENT
+from monitor.models import AuditEvent, Identity, ProviderMetadata
+from tests.monitor.accounts.logins import is_logged_in
+from tests.monitor.accounts.provider.openid_provider import CLIENT_ID, Json, OpenIdProvider, signed
+
+Browsers = Callable[[], Client]
+PATH = "/login/sso/backchannel-logout/"
+
+
+def logout_claims(op: OpenIdProvider, **changed: Any) -> Json:
+    """Return the claims of a logout token; None leaves one out."""
+    claims = {
+        "iss": op.issuer,
+        "aud": CLIENT_ID,
+        "iat": int(time.time()),
+        "exp": int(time.time()) + 120,
+        "jti": f"logout of {op.claims['sub']}",
+        "events": {LOGOUT_EVENT: {}},
+        "sub": op.claims["sub"],
+    }
+    return {name: value for name, value in {**claims, **changed}.items() if value is not None}
+
+
+def token(op: OpenIdProvider, key: int = 0, **changed: Any) -> str:
+    payload = json.dumps(logout_claims(op, **changed)).encode()
+    return signed({"alg": op.algorithm, "kid": "first", "typ": "logout+jwt"}, payload, op.key(key))
+
+
+def send(text: str) -> Any:
+    return Client(enforce_csrf_checks=True).post(PATH, {"logout_token": text})
+
+
+def test_a_logout_at_the_provider_ends_sessions_until_the_next_login(
+    browser_elsewhere: Browsers, op: OpenIdProvider
+) -> None:
+    browser = browser_elsewhere()
+    op.log_in(browser)
+    assert is_logged_in(browser)
+    answer = send(token(op))
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    assert not is_logged_in(browser)
+    assert Identity.objects.get().suspended.startswith("logged out at ")
+    assert AuditEvent.objects.filter(changes__0__kind="identity", target=PATH, outcome="done").exists()
+    op.log_in(browser)
+    assert is_logged_in(browser)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"iss": "https://evil.example"}, "Invalid issuer"),
+        ({"aud": "another"}, "Audience"),
+        ({"iat": 1_000_000_000}, "it was issued"),
+        ({"iat": None}, "iat"),
+        ({"exp": 1_000_000_000}, "expired"),
+        ({"jti": None}, "jti"),
+        ({"events": None}, "events"),
+        ({"events": {"https://example.org/other": {}}}, "not the event of a logout"),
+        ({"events": "x"}, "events"),
+        ({"nonce": "x"}, "it has a nonce"),
+        ({"sub": None, "sid": "x"}, "sub"),
+        ({"sub": "x" * 300}, "sub"),
+        ({"key": 1}, "Signature verification failed"),
+    ],
+    ids=str,
+)
+def test_another_token_ends_nothing(
+    change: dict[str, Any], reason: str, browser: Client, op: OpenIdProvider
+) -> None:
+    op.log_in(browser)
+    answer = send(token(op, **change))
+    assert answer.status_code == 400
+    assert reason in answer.json()["error_description"]
+    assert is_logged_in(browser)
+
+
+@pytest.mark.parametrize("text", ["", "x", "a.b.c", "\0", "ä" * 9000])
+def test_a_text_that_is_no_token_is_refused(text: str, op: OpenIdProvider) -> None:
+    assert send(text).status_code == 400
+
+
+def test_a_token_ends_sessions_once(browser: Client, op: OpenIdProvider) -> None:
+    op.log_in(browser)
+    text = token(op)
+    assert send(text).status_code == 200
+    op.log_in(browser)
+    answer = send(text)
+    assert (answer.status_code, "used before" in answer.json()["error_description"]) == (400, True)
+    assert is_logged_in(browser)
+
+
+def test_a_logout_of_an_unknown_user_changes_nothing(browser: Client, op: OpenIdProvider) -> None:
+    op.log_in(browser)
+    assert send(token(op, sub="a stranger")).status_code == 200
+    assert is_logged_in(browser)
+
+
+def test_a_logout_here_leads_on_to_the_provider(browser: Client, op: OpenIdProvider) -> None:
+    endpoint = f"{op.origin}/end?tenant=grid"
+    op.changes["discovery"] = lambda document: {**document, "end_session_endpoint": endpoint}
+    ProviderMetadata.objects.all().delete()
+    op.log_in(browser)
+    page = browser.post("/logout/").content.decode()
+    assert f"{endpoint}&amp;client_id={CLIENT_ID}&amp;post_logout_redirect_uri=" in page
+    assert not is_logged_in(browser)
+
+
+def test_a_logout_here_says_so_where_the_provider_has_none(browser: Client, op: OpenIdProvider) -> None:
+    op.log_in(browser)
+    page = browser.post("/logout/").content.decode()
+    assert "may still know you in this browser" in page
+    assert "Log out at" not in page
+
+
+def test_without_a_provider_there_is_no_such_page(db: None, settings: Settings) -> None:
+    settings.GRIDCAST_IDENTITY_PROVIDER = None
+    assert send("x").status_code == 404
