@@ -122,6 +122,7 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_TOTP_TOLERANCE = 1  # clocks of phones differ by seconds
 MFA_FORMS = {
+    "activate_totp": "monitor.accounts.code_forms.AddAppForm",
     "authenticate": "monitor.accounts.code_forms.LoginCodeForm",
     "reauthenticate": "monitor.accounts.code_forms.ConfirmCodeForm",
 }
@@ -133,7 +134,7 @@ SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there wi
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
 GRIDCAST_REMOTE_USER = environment.remote_user()
 
-# Counters of failed logins and used codes. While Valkey is unreachable, each process counts by itself.
+# Counters of failed logins. While Valkey is unreachable, each process counts by itself.
 CACHES = {
     "default": {
         "BACKEND": "monitor.accounts.valkey_cache.ValkeyCache",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.base.views import ReauthenticateView
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.views import (
     DownloadRecoveryCodesView,
     GenerateRecoveryCodesView,
@@ -22,12 +23,13 @@ from allauth.mfa.webauthn.views import (
 )
 from django.urls import path, reverse_lazy
 
+from monitor.accounts import codes
 from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpResponseBase
+    from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 ACCOUNT = reverse_lazy("account")
 
@@ -37,11 +39,37 @@ def _page(view: Any, template: str, **options: Any) -> Callable[..., HttpRespons
     return accounts_only(page)
 
 
-add_app = _page(ActivateTOTPView, "account_app.html")
+class AddApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Add the app; the code that added it does not log in as well."""
+        response: HttpResponse = super().form_valid(form)
+        app = Authenticator.objects.get(user=self.request.user, type=Authenticator.Type.TOTP)
+        codes.remember(app, form.counters)
+        return response
+
+
+class _FactorsHeld:
+    """Holds the factors of the user: the first view is stored, with the codes that are still unused."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with codes.locked_factors(request.user):  # type: ignore[arg-type]  # members only
+            response: HttpResponse = super().dispatch(request, *args, **kwargs)  # type: ignore[misc]
+        return response
+
+
+class RecoveryCodeList(_FactorsHeld, ViewRecoveryCodesView):  # type: ignore[misc]
+    pass
+
+
+class RecoveryCodeDownload(_FactorsHeld, DownloadRecoveryCodesView):  # type: ignore[misc]
+    pass
+
+
+add_app = _page(AddApp, "account_app.html")
 remove_app = _page(DeactivateTOTPView, "account_app_remove.html", success_url=ACCOUNT)
-recovery_codes = _page(ViewRecoveryCodesView, "account_recovery_codes.html")
+recovery_codes = _page(RecoveryCodeList, "account_recovery_codes.html")
 new_recovery_codes = _page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
-download_recovery_codes = _page(DownloadRecoveryCodesView, "account_recovery_codes.txt")
+download_recovery_codes = _page(RecoveryCodeDownload, "account_recovery_codes.txt")
 add_passkey = _page(AddWebAuthnView, "account_passkey.html")
 rename_passkey = _page(EditWebAuthnView, "account_passkey_rename.html", success_url=ACCOUNT)
 remove_passkey = _page(RemoveWebAuthnView, "account_passkey_remove.html", success_url=ACCOUNT)
