@@ -241,8 +241,25 @@ def behind_tls() -> bool:
 
 
 def web_url() -> str:
-    """Return the public URL of the web without a trailing slash; empty if it is not configured."""
-    return os.environ.get("GRIDCAST_URL", "").rstrip("/")
+    """Return the public URL of the web without a trailing slash; empty if it is not configured.
+
+    Raises:
+        InvalidVariable: it is no such URL, or its host is not written as browsers send it.
+    """
+    text = os.environ.get("GRIDCAST_URL", "").rstrip("/")
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number, or the address no IPv6 address
+        is_url = False
+    if not is_url or not text.isascii() or parts.username is not None:
+        raise InvalidVariable(
+            "GRIDCAST_URL: expected http:// or https:// and a host in ASCII, such as"
+            f" https://gridcast.example.org, got {text!r}"
+        )
+    return text
 
 
 def depot_directory() -> Path | None:

@@ -1,4 +1,4 @@
-"""Housekeeping every few minutes: partitions, forecasts, statistics, sessions, retention."""
+"""Housekeeping every few minutes: partitions, forecasts, statistics, accounts, retention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
-from monitor.models import AuditEvent
+from monitor.models import AuditEvent, PasskeyChallenge
 from monitor.series.deletion import prune_deletions
 from monitor.webhooks.deliver import prune_deliveries
 
@@ -35,6 +35,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         prune_forecasts(now)
         prune_starts(now)
         tokens.expire(now)
+        PasskeyChallenge.objects.expire(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         prune_deliveries(now)
         prune_deletions(now)

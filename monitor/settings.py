@@ -125,6 +125,11 @@ MFA_FORMS = {
     "activate_totp": "monitor.accounts.code_forms.AddAppForm",
     "authenticate": "monitor.accounts.code_forms.LoginCodeForm",
     "reauthenticate": "monitor.accounts.code_forms.ConfirmCodeForm",
+    "add_webauthn": "monitor.accounts.passkey_forms.AddPasskeyForm",
+    "authenticate_webauthn": "monitor.accounts.passkey_forms.SecondFactorPasskeyForm",
+    "edit_webauthn": "monitor.accounts.passkey_forms.RenamePasskeyForm",
+    "login_webauthn": "monitor.accounts.passkey_forms.LoginPasskeyForm",
+    "reauthenticate_webauthn": "monitor.accounts.passkey_forms.ConfirmPasskeyForm",
 }
 
 SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"

@@ -11,10 +11,12 @@ from allauth.mfa.webauthn.views import LoginWebAuthnView
 from django.conf import settings
 from django.contrib.auth.views import LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.http import JsonResponse
 from django.shortcuts import redirect
 from django.urls import path
 
-from monitor.accounts import attempts
+from monitor.accounts import attempts, passkeys
+from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -24,24 +26,39 @@ class PasswordLogin(LoginView):  # type: ignore[misc]  # allauth has no types
     template_name = "pages/login.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_context_data(**kwargs), "provider": settings.GRIDCAST_IDENTITY_PROVIDER}
+        context = {**super().get_context_data(**kwargs), "provider": settings.GRIDCAST_IDENTITY_PROVIDER}
+        try:
+            relying_party(self.request)
+        except PasskeysUnavailable as error:
+            context["passkeys_unavailable"] = str(error)
+        return context
 
 
 class SecondFactorLogin(AuthenticateView):  # type: ignore[misc]
     template_name = "pages/login_second_factor.html"
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(**kwargs)
-        factors = Authenticator.objects.filter(user=self.stage.login.user).values_list("type", flat=True)
-        return {**context, "kinds": set(factors), "name": self.stage.login.user.get_username()}
+    def get_context_data(self, **_: Any) -> dict[str, Any]:
+        user = self.stage.login.user
+        kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
+        context: dict[str, Any] = {"form": self.auth_form, "webauthn_form": self.webauthn_form}
+        if Authenticator.Type.WEBAUTHN in kinds:
+            try:
+                context["js_data"] = {"request_options": passkeys.begin_authentication(self.request, user)}
+            except PasskeysUnavailable as error:
+                context["passkeys_unavailable"] = str(error)
+        return {**context, "kinds": kinds, "name": user.get_username()}
 
 
 class PasskeyLogin(LoginWebAuthnView):  # type: ignore[misc]
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer with the challenge."""
+    def get(self, request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
+        """Answer the script of the login page with a challenge."""
+        if request.accepts("text/html"):
+            return redirect("login")
         attempts.start(request)
-        response: HttpResponse = super().get(request, *args, **kwargs)
-        return response
+        try:
+            return JsonResponse({"request_options": passkeys.begin_authentication(request, None)})
+        except PasskeysUnavailable as error:
+            raise PermissionDenied(str(error)) from error
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         attempt = attempts.anonymous_attempt(request)

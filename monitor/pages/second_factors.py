@@ -15,15 +15,18 @@ from allauth.mfa.recovery_codes.views import (
     ViewRecoveryCodesView,
 )
 from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
+from allauth.mfa.webauthn.internal import flows
 from allauth.mfa.webauthn.views import (
     AddWebAuthnView,
     EditWebAuthnView,
     ReauthenticateWebAuthnView,
     RemoveWebAuthnView,
 )
+from django.shortcuts import redirect
 from django.urls import path, reverse_lazy
 
-from monitor.accounts import codes
+from monitor.accounts import codes, passkeys
+from monitor.accounts.relying_party import PasskeysUnavailable
 from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class AddApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
 
 
 class _FactorsHeld:
-    """Holds the factors of the user: the first view is stored, with the codes that are still unused."""
+    """Holds the factors of the user: what is stored is what was read, with used codes and counters."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         with codes.locked_factors(request.user):  # type: ignore[arg-type]  # members only
@@ -65,16 +68,61 @@ class RecoveryCodeDownload(_FactorsHeld, DownloadRecoveryCodesView):  # type: ig
     pass
 
 
+class RemoveApp(_FactorsHeld, DeactivateTOTPView):  # type: ignore[misc]
+    pass
+
+
+class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super(AddWebAuthnView, self).get_context_data(**kwargs)
+        try:
+            options = passkeys.begin_registration(self.request, self.request.user)
+        except PasskeysUnavailable as error:
+            return {**context, "passkeys_unavailable": str(error)}
+        return {**context, "js_data": {"creation_options": options}}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Store the passkey, and whether it logs in without the password."""
+        name, credential = form.cleaned_data["name"], form.cleaned_data["credential"]
+        passkey, new_codes = flows.add_authenticator(self.request, name=name, credential=credential)
+        passkey.data["passwordless"] = form.cleaned_data["passwordless"]
+        passkey.save(update_fields=["data"])
+        self.did_generate_recovery_codes = new_codes is not None
+        return redirect(self.get_success_url())
+
+
+class RenamePasskey(_FactorsHeld, EditWebAuthnView):  # type: ignore[misc]
+    pass
+
+
+class RemovePasskey(_FactorsHeld, RemoveWebAuthnView):  # type: ignore[misc]
+    pass
+
+
+class ConfirmByPasskey(ReauthenticateWebAuthnView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super(ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
+        try:
+            options = passkeys.begin_authentication(self.request, self.request.user)
+        except PasskeysUnavailable as error:
+            return {**context, "passkeys_unavailable": str(error)}
+        return {**context, "js_data": {"request_options": options}}
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = self.render_to_response(self.get_context_data(form=form))
+        return response
+
+
 add_app = _page(AddApp, "account_app.html")
-remove_app = _page(DeactivateTOTPView, "account_app_remove.html", success_url=ACCOUNT)
+remove_app = _page(RemoveApp, "account_app_remove.html", success_url=ACCOUNT)
 recovery_codes = _page(RecoveryCodeList, "account_recovery_codes.html")
 new_recovery_codes = _page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
 download_recovery_codes = _page(RecoveryCodeDownload, "account_recovery_codes.txt")
-add_passkey = _page(AddWebAuthnView, "account_passkey.html")
-rename_passkey = _page(EditWebAuthnView, "account_passkey_rename.html", success_url=ACCOUNT)
-remove_passkey = _page(RemoveWebAuthnView, "account_passkey_remove.html", success_url=ACCOUNT)
+add_passkey = _page(AddPasskey, "account_passkey.html")
+rename_passkey = _page(RenamePasskey, "account_passkey_rename.html", success_url=ACCOUNT)
+remove_passkey = _page(RemovePasskey, "account_passkey_remove.html", success_url=ACCOUNT)
 confirm_by_code = _page(ReauthenticateView, "account_confirm.html")
-confirm_by_passkey = _page(ReauthenticateWebAuthnView, "account_confirm_passkey.html")
+confirm_by_passkey = _page(ConfirmByPasskey, "account_confirm_passkey.html")
 
 urlpatterns = [
     path("account/app/", add_app, name="mfa_activate_totp"),

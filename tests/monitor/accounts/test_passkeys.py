@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, CDPSession, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, CDPSession, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.monitor.pages import builders
@@ -43,10 +43,6 @@ class Visitor:
         self._session.send("WebAuthn.enable")
         answer = self._session.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
         self._device = {"authenticatorId": answer["authenticatorId"]}
-
-    def _note(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.complaints.append(message.text)
 
     def open(self, path: str) -> None:
         self.page.goto(self.url + path)
@@ -145,5 +141,5 @@ def test_where_browsers_offer_no_passkeys_the_pages_say_so(visitor: Visitor, rea
     visitor.open("/account/passkeys/add/")
     visitor.page.get_by_label("Password").fill(builders.PASSWORD)
     visitor.press("Continue")
-    expect(visitor.page.get_by_text("Browsers offer passkeys only over HTTPS")).to_be_visible()
+    expect(visitor.page.get_by_text("open gridcast at localhost")).to_be_visible()
     expect(visitor.page.get_by_role("button", name="Add")).not_to_be_visible()
