@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from monitor.access import tokens
-from monitor.accounts import sessions
+from monitor.accounts import factor_duty, sessions
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
@@ -36,6 +36,7 @@ def housekeep(now: datetime) -> RetentionResult | None:
         prune_starts(now)
         tokens.expire(now)
         PasskeyChallenge.objects.expire(now)
+        factor_duty.keep_terms(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         prune_deliveries(now)
         prune_deletions(now)

@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "monitor.accounts.remote_user.RemoteUserMiddleware",
     "monitor.pages.http.read_form.FormMiddleware",  # known users may send larger forms
     "monitor.accounts.sessions.SessionUseMiddleware",
+    "monitor.pages.http.factor_duty.FactorDutyMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
 
@@ -138,6 +139,12 @@ SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds
 SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
 GRIDCAST_REMOTE_USER = environment.remote_user()
+
+# Users with these roles need a second factor, after some days; a login at the identity provider with one of
+# the values in its claims ``amr`` or ``acr`` had one.
+GRIDCAST_SECOND_FACTOR_ROLES = environment.second_factor_roles()
+GRIDCAST_SECOND_FACTOR_DAYS = environment.second_factor_days()
+GRIDCAST_OIDC_SECOND_FACTOR_VALUES = environment.provider_factor_values()
 
 # Counters of failed logins. While Valkey is unreachable, each process counts by itself.
 CACHES = {
@@ -265,8 +272,8 @@ CELERY_BEAT_SCHEDULE = {
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 
-# The base of links in notifications; without it they have none.
-GRIDCAST_URL = env.web_url()
+# The base of links in notifications, which have none without it; passkeys belong to its origin.
+GRIDCAST_URL = web_environment.web_url()
 
 # The lease of a claimed run, and how often its executor renews it; an expired run is claimed again.
 GRIDCAST_LEASE_SECONDS = 30

@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
 from django.urls import reverse
 
-from monitor.accounts import attempts, events, known_browsers, sessions
+from monitor.accounts import attempts, events, factor_duty, known_browsers, sessions
 from monitor.models.role import reads_measurements
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         "incorrect_code": "Wrong code.",
     }
 
+    def get_login_stages(self) -> list[str]:
+        """Return allauth's stages, with ours for the second factor."""
+        ours = {"allauth.mfa.stages.AuthenticateStage": "monitor.accounts.login_stage.SecondFactorStage"}
+        return [ours.get(stage, stage) for stage in super().get_login_stages()]
+
     def is_open_for_signup(self, _request: HttpRequest) -> bool:
         """Refuse: administrators make local accounts."""
         return False
@@ -55,6 +60,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         sessions.note_login(request, user)
+        # Set by the login of the provider; a second factor of ours has come between if it is missing.
+        at_provider = getattr((kwargs["signal_kwargs"] or {}).get("sociallogin"), "verified_login", None)
+        factor_duty.note_provider_factor(
+            request, *((at_provider.amr, at_provider.acr) if at_provider else ())
+        )
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from allauth.account.views import LoginView
 from allauth.mfa.base.views import AuthenticateView
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.views import LoginWebAuthnView
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.views import LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import JsonResponse
 from django.shortcuts import redirect
 from django.urls import path
 
-from monitor.accounts import attempts, passkeys
+from monitor.accounts import attempts, codes, login_stage, passkeys
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 
 if TYPE_CHECKING:
@@ -36,6 +37,17 @@ class PasswordLogin(LoginView):  # type: ignore[misc]  # allauth has no types
 
 class SecondFactorLogin(AuthenticateView):  # type: ignore[misc]
     template_name = "pages/login_second_factor.html"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """End a login whose account has another password or other factors by now."""
+        waiting = login_stage.waiting_login(request)
+        if waiting is not None:
+            if request.method == "POST":
+                codes.lock_factors(waiting.login.user)  # a change at this moment comes before or after
+            if waiting.is_outdated():
+                messages.error(request, "The password or the second factors have changed: log in again.")
+                return cast("HttpResponse", waiting.abort())
+        return cast("HttpResponseBase", super().dispatch(request, *args, **kwargs))
 
     def get_context_data(self, **_: Any) -> dict[str, Any]:
         user = self.stage.login.user

@@ -22,11 +22,13 @@ from allauth.mfa.webauthn.views import (
     ReauthenticateWebAuthnView,
     RemoveWebAuthnView,
 )
-from django.shortcuts import redirect
+from django.conf import settings
+from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
 
 from monitor.accounts import codes, passkeys
-from monitor.accounts.relying_party import PasskeysUnavailable
+from monitor.accounts.factor_duty import factor_duty
+from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
@@ -113,6 +115,22 @@ class ConfirmByPasskey(ReauthenticateWebAuthnView):  # type: ignore[misc]
         return response
 
 
+@accounts_only
+def due(request: HttpRequest) -> HttpResponse:
+    """Say that the user needs a second factor, where no other page opens any more."""
+    duty = factor_duty(request)
+    if duty is None or not duty.is_over:
+        return redirect("account")
+    context: dict[str, Any] = {"duty": duty}
+    if settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES:
+        context["provider"] = settings.GRIDCAST_IDENTITY_PROVIDER
+    try:
+        relying_party(request)
+    except PasskeysUnavailable as error:
+        context["passkeys_unavailable"] = str(error)
+    return render(request, "pages/second_factor_due.html", context)
+
+
 add_app = _page(AddApp, "account_app.html")
 remove_app = _page(RemoveApp, "account_app_remove.html", success_url=ACCOUNT)
 recovery_codes = _page(RecoveryCodeList, "account_recovery_codes.html")
@@ -125,6 +143,7 @@ confirm_by_code = _page(ReauthenticateView, "account_confirm.html")
 confirm_by_passkey = _page(ConfirmByPasskey, "account_confirm_passkey.html")
 
 urlpatterns = [
+    path("account/second-factor/", due, name="second-factor-due"),
     path("account/app/", add_app, name="mfa_activate_totp"),
     path("account/app/remove/", remove_app, name="mfa_deactivate_totp"),
     path("account/recovery-codes/", recovery_codes, name="mfa_view_recovery_codes"),

@@ -143,6 +143,27 @@ def test_a_login_that_waits_for_its_code_can_be_cancelled(browser: Client, reade
     assert browser.get("/login/").status_code == 200
 
 
+@pytest.mark.parametrize("event", ["nothing", "password", "factor added", "factors removed", "disabled"])
+def test_a_login_that_waits_for_its_code_ends_when_the_credentials_change(
+    browser: Client, reader: User, secret: str, event: str
+) -> None:
+    log_in(browser, reader)
+    if event == "password":
+        reader.set_password("another battery horse")
+        reader.save()
+    elif event == "factor added":
+        Authenticator.objects.create(user=reader, type="webauthn", data={})
+    elif event == "factors removed":
+        call_command("account", "remove-second-factors", str(reader))
+    elif event == "disabled":
+        User.objects.filter(pk=reader.pk).update(is_active=False)
+    answer = browser.post(STEP, {"code": code_of(secret)})
+    if event != "nothing":
+        assert answer["Location"] == "/login/"
+        assert "have changed: log in again" in browser.get("/login/").content.decode()
+    assert is_logged_in(browser) == (event == "nothing")
+
+
 def test_a_recovery_code_works_once(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
     browser = browser_elsewhere()
     log_in(browser, reader)
