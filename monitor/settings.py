@@ -351,6 +351,9 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "loggers": {
         "django.request": {"filters": ["busy"]},
+        "fido2": {
+            "level": "WARNING"
+        },  # it takes passkeys for accepted that are then refused for their counter
         "django.security.DisallowedHost": {"filters": ["one a minute"]},  # scanners send any host,
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},

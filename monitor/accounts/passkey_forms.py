@@ -40,12 +40,6 @@ def _answer_field() -> forms.CharField:
     return forms.CharField(max_length=MOST_CHARACTERS, widget=forms.HiddenInput)
 
 
-def _refused(reason: Exception, name: str) -> ValidationError:
-    """Log that a passkey was refused; return the error that says so on the page."""
-    events.refuse(context.request, name, f"passkey: {reason}")
-    return ValidationError(str(reason))
-
-
 class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no types
     name = forms.CharField(required=False, max_length=MOST_OF_NAME)
     credential = _answer_field()
@@ -66,7 +60,8 @@ class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]  # allauth has no t
                 context.request, self.user, answer, is_passwordless=is_passwordless
             )
         except (PasskeyRefused, PasskeysUnavailable) as error:
-            self.add_error("credential", _refused(error, self.user.get_username()))
+            events.record(context.request, self.user.get_username(), f"passkey not added: {error}")
+            self.add_error("credential", str(error))
 
 
 class _PasskeyUse(forms.Form):
@@ -77,8 +72,9 @@ class _PasskeyUse(forms.Form):
         try:
             return passkeys.complete_authentication(context.request, user, self.cleaned_data["credential"])
         except (PasskeyRefused, PasskeysUnavailable) as error:
-            named = user.get_username() if user else getattr(error, "name", "")
-            raise _refused(error, named) from error
+            name = user.get_username() if user else getattr(error, "name", "")
+            events.refuse(context.request, name, f"passkey: {error}")
+            raise ValidationError(str(error)) from error
 
 
 class SecondFactorPasskeyForm(_PasskeyUse, AuthenticateWebAuthnForm):  # type: ignore[misc]

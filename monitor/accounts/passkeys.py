@@ -52,6 +52,9 @@ _MALFORMED = (
     *(AssertionError, AttributeError, LookupError, NotImplementedError, OverflowError, RecursionError),
     *(TypeError, UnsupportedAlgorithm, ValueError, struct.error),
 )
+_UNKNOWN = (
+    "The passkey belongs to no account here, or was removed from it. Log in another way, and add it again."
+)
 Answer = TypeVar("Answer")
 
 
@@ -149,12 +152,12 @@ def complete_authentication(request: HttpRequest, user: AbstractBaseUser | None,
     _check_origin(party, client_data)
     owner = _user_of(handle) if handle or user is None else user
     if owner is None or (user is not None and owner.pk != user.pk):
-        raise PasskeyRefused("The passkey belongs to no account here, or to another one.")
+        raise PasskeyRefused(_UNKNOWN)
     name = owner.get_username()
     codes.lock_factors(owner)
     passkey = _with_id(owner, answer.raw_id)
     if passkey is None:
-        raise PasskeyRefused("The passkey has been removed from the account: add it again.", name)
+        raise PasskeyRefused(_UNKNOWN)  # as without such a user: the handle alone must not tell
     if user is None and passkey.data.get("passwordless") is not True:
         raise PasskeyRefused("This passkey is a second factor only: log in with the password first.", name)
     credential = _credential(passkey)
@@ -244,8 +247,8 @@ def _count(passkey: Authenticator, counter: int, name: str) -> None:
         refusal = f"refused: signature counter {counter} after {last}"
         note("passkey", f"{name}: {passkey}", before=f"counter {last}", after=refusal)
         raise PasskeyRefused(
-            f"The passkey {passkey} counted {counter} after {last}: there may be a copy of it. Log in another"
-            " way, remove it, and add it again.",
+            f"The signature counter of the passkey {passkey} did not increase ({counter} after {last}): there"
+            " may be a copy of it. Log in another way, remove it, and add it again.",
             name,
         )
     passkey.data["counter"] = counter
