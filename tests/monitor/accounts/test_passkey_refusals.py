@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from monitor.models import AuditEvent, PasskeyChallenge, PasskeyHandle
-from monitor.models.passkey import MOST_OF_BROWSER
+from monitor.models.passkey import MOST_OF_BROWSER, MOST_OF_USER
 from tests.monitor.accounts.device import Device, login_options, options_of
-from tests.monitor.accounts.logins import confirm, is_logged_in, log_in
+from tests.monitor.accounts.logins import code_of, confirm, is_logged_in, log_in
 from tests.monitor.accounts.test_factor_races import at_once
 from tests.monitor.pages import builders
 
@@ -290,6 +290,17 @@ def test_a_browser_has_a_bounded_number_of_challenges(browser: Client, reader: U
     assert post(browser, LOGIN, key.authenticate(options[2])) == ""
 
 
+def test_a_user_has_a_bounded_number_of_challenges(
+    browser: Client, browser_elsewhere: Browsers, reader: User
+) -> None:
+    added(browser, reader, Device())
+    for _ in range(MOST_OF_USER + 1):
+        other = at_localhost(browser_elsewhere())
+        log_in(other, reader)
+        options_of(other, STEP)
+    assert PasskeyChallenge.objects.filter(user=reader).count() == MOST_OF_USER
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_two_logins_or_enrolments_with_one_challenge_one_succeeds(browser: Client, reader: User) -> None:
     log_in(browser, reader)
@@ -306,6 +317,20 @@ def test_of_two_logins_or_enrolments_with_one_challenge_one_succeeds(browser: Cl
     twins = [browser_like(browser) for _ in range(6)]
     at_once([partial(twin.post, LOGIN, form) for twin in twins])
     assert sum(map(is_logged_in, twins)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_app_and_a_passkey_added_at_once_bring_recovery_codes_once(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    confirm(browser)
+    browser.get("/account/app/")
+    code = code_of(str(browser.session["mfa.totp.secret"]))
+    passkey = {"credential": Device().register(options_of(browser, ADD)), "name": "Key"}
+    app, key = browser_like(browser), browser_like(browser)
+    acts = [partial(app.post, "/account/app/", {"code": code}), partial(key.post, ADD, passkey)]
+    assert [answer.status_code for answer in at_once(acts)] == [302, 302]
+    kinds = Authenticator.objects.filter(user=reader).values_list("type", flat=True)
+    assert sorted(kinds) == ["recovery_codes", "totp", "webauthn"]
 
 
 def browser_like(browser: Client) -> Client:
