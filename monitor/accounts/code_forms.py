@@ -22,7 +22,7 @@ class _CountedCode:
             self.authenticator = codes.use(user, code)
         except codes.UsedCode as error:
             events.refuse(context.request, user.get_username(), f"code used already ({error.factor.type})")
-            raise get_adapter().validation_error("code_used") from error
+            raise get_adapter().validation_error(f"used_{error.factor.type}") from error
         except codes.WrongCode as error:
             if error.factor is not None:
                 self._emit_authentication_failed(error.factor)  # type: ignore[attr-defined]

@@ -22,8 +22,8 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
     error_messages = {
         **DefaultMFAAdapter.error_messages,
         "incorrect_code": "Wrong code.",
-        "code_used": "This code was used already. Wait until the app shows the next one, or enter another"
-        " recovery code.",
+        "used_totp": "This code was used already. Wait until the app shows the next one.",
+        "used_recovery_codes": "This recovery code was used already. Enter another one.",
         "app_exists": "This account has an authenticator app already.",
         "unreadable": "The second factors of this account cannot be read: gridcast's secret key has changed."
         " An administrator removes them: manage.py account remove-second-factors USER",

@@ -178,7 +178,7 @@ def test_a_recovery_code_works_once(browser_elsewhere: Browsers, reader: User, s
         log_in(lost_phone, reader)
         answer = lost_phone.post(STEP, {"code": typed})
         assert answer.status_code == expected
-    assert "This code was used already." in answer.content.decode()
+    assert "This recovery code was used already." in answer.content.decode()
     assert recovery_codes(browser) == codes[1:]
 
 
