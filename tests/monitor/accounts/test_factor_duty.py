@@ -94,7 +94,8 @@ def test_tokens_go_on(late: User) -> None:
 
 
 def test_other_roles_need_none(browser: Client, late: User) -> None:
-    roles.set_roles(late, [VIEWER])
+    roles.grant(late, VIEWER)
+    roles.revoke(late, OPERATOR)
     log_in(browser, late)
     assert opens(browser)
     assert "needs a second factor" not in browser.get("/account/").content.decode()
