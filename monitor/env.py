@@ -11,7 +11,8 @@
 ``GRIDCAST_HOSTS``       host names that the web serves, separated by commas (default: loopback only)
 ``GRIDCAST_TLS``         "1": users reach the web through a TLS proxy that sets X-Forwarded-Proto; "0":
                          unencrypted on purpose; needed if GRIDCAST_HOSTS has hosts beyond loopback
-``GRIDCAST_URL``         public URL of the web, for links in mails: ``https://gridcast.example.org``
+``GRIDCAST_URL``         public URL of the web, for links in mails and for passkeys, which belong to its host:
+                         ``https://gridcast.example.org``
 ``GRIDCAST_EMAIL_URL``   outgoing mail server: ``smtps://user:password@host:port?from=address``, or ``smtp``
 ``GRIDCAST_DEPOT_DIRECTORY``      a local directory on the database's disk, to measure its free space
                                   (default: the embedded server's)
@@ -41,6 +42,10 @@
 ``GRIDCAST_OIDC_GROUPS_CLAIM``    the claim that has the groups of a user (default: groups)
 ``GRIDCAST_OIDC_NAME``            the provider's name on the login page (default: single sign-on)
 ``GRIDCAST_OIDC_SCOPES``          scopes to ask for (default: openid profile email)
+``GRIDCAST_OIDC_SECOND_FACTOR_VALUES``  values of the claims amr and acr, separated by spaces, by which the
+                                  provider says that a second factor was used (default: none)
+``GRIDCAST_SECOND_FACTOR_ROLES``  roles, separated by commas, whose users need a second factor (default: none)
+``GRIDCAST_SECOND_FACTOR_DAYS``   days after the role's grant until they need it, from 0 to 365 (default: 14)
 ``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
 ``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
 ``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
@@ -238,11 +243,6 @@ def behind_tls() -> bool:
     if text not in {"", "0", "1"}:
         raise InvalidVariable(f"GRIDCAST_TLS: expected 0 or 1, got {text!r}")
     return text == "1"
-
-
-def web_url() -> str:
-    """Return the public URL of the web without a trailing slash; empty if it is not configured."""
-    return os.environ.get("GRIDCAST_URL", "").rstrip("/")
 
 
 def depot_directory() -> Path | None:

@@ -1,4 +1,4 @@
-"""Housekeeping every few minutes: partitions, forecasts, statistics, sessions, retention."""
+"""Housekeeping every few minutes: partitions, forecasts, statistics, accounts, retention."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from monitor.access import tokens
-from monitor.accounts import identities, sessions
+from monitor.accounts import factor_duty, identities, sessions
 from monitor.db import analyze
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
@@ -16,7 +16,7 @@ from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
-from monitor.models import AuditEvent
+from monitor.models import AuditEvent, PasskeyChallenge
 from monitor.series.deletion import prune_deletions
 from monitor.webhooks.deliver import prune_deliveries
 
@@ -35,6 +35,8 @@ def housekeep(now: datetime) -> RetentionResult | None:
         prune_forecasts(now)
         prune_starts(now)
         tokens.expire(now)
+        PasskeyChallenge.objects.expire(now)
+        factor_duty.keep_terms(now)
         AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
         prune_deliveries(now)
         prune_deletions(now)

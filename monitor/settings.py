@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "monitor.accounts.remote_user.RemoteUserMiddleware",
     "monitor.pages.http.read_form.FormMiddleware",  # known users may send larger forms
     "monitor.accounts.sessions.SessionUseMiddleware",
+    "monitor.pages.http.factor_duty.FactorDutyMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
 
@@ -122,8 +123,14 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_TOTP_TOLERANCE = 1  # clocks of phones differ by seconds
 MFA_FORMS = {
+    "activate_totp": "monitor.accounts.code_forms.AddAppForm",
     "authenticate": "monitor.accounts.code_forms.LoginCodeForm",
     "reauthenticate": "monitor.accounts.code_forms.ConfirmCodeForm",
+    "add_webauthn": "monitor.accounts.passkey_forms.AddPasskeyForm",
+    "authenticate_webauthn": "monitor.accounts.passkey_forms.SecondFactorPasskeyForm",
+    "edit_webauthn": "monitor.accounts.passkey_forms.RenamePasskeyForm",
+    "login_webauthn": "monitor.accounts.passkey_forms.LoginPasskeyForm",
+    "reauthenticate_webauthn": "monitor.accounts.passkey_forms.ConfirmPasskeyForm",
 }
 
 SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
@@ -138,7 +145,13 @@ GRIDCAST_REMOTE_USER = environment.remote_user()
 GRIDCAST_OIDC_VALID_DAYS = environment.valid_days()
 GRIDCAST_LOCAL_LOGIN = environment.local_login()
 
-# Counters of failed logins and used codes. While Valkey is unreachable, each process counts by itself.
+# Users with these roles need a second factor, after some days; a login at the identity provider with one of
+# the values in its claims ``amr`` or ``acr`` had one.
+GRIDCAST_SECOND_FACTOR_ROLES = environment.second_factor_roles()
+GRIDCAST_SECOND_FACTOR_DAYS = environment.second_factor_days()
+GRIDCAST_OIDC_SECOND_FACTOR_VALUES = environment.provider_factor_values()
+
+# Counters of failed logins. While Valkey is unreachable, each process counts by itself.
 CACHES = {
     "default": {
         "BACKEND": "monitor.accounts.valkey_cache.ValkeyCache",
@@ -270,8 +283,8 @@ CELERY_BEAT_SCHEDULE = {
     "housekeep": {"task": "monitor.tasks.housekeep", "schedule": 600.0, "options": {"expires": 300}},
 }
 
-# The base of links in notifications; without it they have none.
-GRIDCAST_URL = env.web_url()
+# The base of links in notifications, which have none without it; passkeys belong to its origin.
+GRIDCAST_URL = web_environment.web_url()
 
 # The lease of a claimed run, and how often its executor renews it; an expired run is claimed again.
 GRIDCAST_LEASE_SECONDS = 30
@@ -349,6 +362,9 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "loggers": {
         "django.request": {"filters": ["busy"]},
+        "fido2": {
+            "level": "WARNING"
+        },  # it takes passkeys for accepted that are then refused for their counter
         "django.security.DisallowedHost": {"filters": ["one a minute"]},  # scanners send any host,
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},

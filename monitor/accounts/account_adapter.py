@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import attempts, doors, events, known_browsers, sessions
+from monitor.accounts import attempts, doors, events, factor_duty, known_browsers, sessions
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
 
@@ -40,6 +40,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         "incorrect_password": "Wrong password.",
         "incorrect_code": "Wrong code.",
     }
+
+    def get_login_stages(self) -> list[str]:
+        """Return allauth's stages, with ours for the second factor."""
+        ours = {"allauth.mfa.stages.AuthenticateStage": "monitor.accounts.login_stage.SecondFactorStage"}
+        return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
     def is_open_for_signup(self, _request: HttpRequest) -> bool:
         """Refuse: administrators make local accounts."""
@@ -79,6 +84,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         else:
             identity = Identity.objects.values_list("pk", flat=True).get(account_id=login.account.pk)
         sessions.note_login(request, user, identity)
+        # Set by the login of the provider; a second factor of ours has come between if it is missing.
+        at_provider = getattr(login, "verified_login", None)
+        factor_duty.note_provider_factor(
+            request, *((at_provider.amr, at_provider.acr) if at_provider else ())
+        )
         response: HttpResponse = super().post_login(request, user, **kwargs)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response

@@ -1,26 +1,32 @@
-"""Forms for the code of a second factor: throttled, and a code is valid once."""
+"""Forms for the codes of second factors: counted where they can be guessed, and each code is valid once."""
 
 from __future__ import annotations
 
 from allauth.core import context
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
-from django.core.cache import cache
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.forms import ActivateTOTPForm
 
-from monitor.accounts import attempts
-
-_VALID_SECONDS = 120  # longer than a code is accepted: three periods of 30 s
+from monitor.accounts import attempts, codes, events
 
 
 class _CountedCode:
-    """Counts wrong codes, and refuses a used code for longer than one period, as allauth does."""
+    """Counts wrong codes, and says of a used code that it was used."""
 
     def clean_code(self) -> str:
         user = self.user  # type: ignore[attr-defined]  # of allauth's form
+        code: str = self.cleaned_data["code"]  # type: ignore[attr-defined]
         attempt = attempts.code_attempt(context.request, user)
-        code: str = super().clean_code()  # type: ignore[misc]
-        if not cache.add(f"code-used:{user.pk}:{code}", value=True, timeout=_VALID_SECONDS):
-            raise get_adapter().validation_error("incorrect_code")
+        try:
+            self.authenticator = codes.use(user, code)
+        except codes.UsedCode as error:
+            events.refuse(context.request, user.get_username(), f"code used already ({error.factor.type})")
+            raise get_adapter().validation_error(f"used_{error.factor.type}") from error
+        except codes.WrongCode as error:
+            if error.factor is not None:
+                self._emit_authentication_failed(error.factor)  # type: ignore[attr-defined]
+            raise get_adapter().validation_error("incorrect_code") from error
         attempt.succeed()
         return code
 
@@ -31,3 +37,17 @@ class LoginCodeForm(_CountedCode, AuthenticateForm):  # type: ignore[misc]  # al
 
 class ConfirmCodeForm(_CountedCode, ReauthenticateForm):  # type: ignore[misc]
     pass
+
+
+class AddAppForm(ActivateTOTPForm):  # type: ignore[misc]
+    """The first code of a new app. *counters*: those at which the app shows it, which must be remembered."""
+
+    def clean_code(self) -> str:
+        code: str = self.cleaned_data["code"]
+        codes.lock_factors(self.user)  # of two forms at once, the second then sees the app of the first
+        if Authenticator.objects.filter(user=self.user, type=Authenticator.Type.TOTP).exists():
+            raise get_adapter().validation_error("app_exists")
+        self.counters = codes.matching_counters(self.secret, code)
+        if not self.counters:
+            raise get_adapter().validation_error("incorrect_code")
+        return code

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.env import InvalidVariable, networks
+from monitor.env import InvalidVariable, networks, whole_number
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network
@@ -51,6 +51,22 @@ def local_login() -> LocalLogin:
         return LocalLogin(None)
     names = frozenset(name.strip() for name in text.split(",") if name.strip())
     return LocalLogin(frozenset() if text == "nobody" else names)
+
+
+def second_factor_roles() -> frozenset[str]:
+    """Return the roles whose users need a second factor; ``settings_checks`` refuses unknown ones."""
+    names = os.environ.get("GRIDCAST_SECOND_FACTOR_ROLES", "").split(",")
+    return frozenset(name.strip() for name in names if name.strip())
+
+
+def second_factor_days() -> int:
+    """Return for how many days users with such a role may go on without a second factor."""
+    return whole_number("GRIDCAST_SECOND_FACTOR_DAYS", default=14, least=0, most=365)
+
+
+def provider_factor_values() -> frozenset[str]:
+    """Return the values of ``amr`` and ``acr`` by which the provider says that a second factor was used."""
+    return frozenset(os.environ.get("GRIDCAST_OIDC_SECOND_FACTOR_VALUES", "").split())
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
     error_messages = {
         **DefaultMFAAdapter.error_messages,
         "incorrect_code": "Wrong code.",
+        "used_totp": "This code was used already. Wait until the app shows the next one.",
+        "used_recovery_codes": "This recovery code was used already. Enter another one.",
+        "app_exists": "This account has an authenticator app already.",
         "unreadable": "The second factors of this account cannot be read: gridcast's secret key has changed."
         " An administrator removes them: manage.py account remove-second-factors USER",
     }
@@ -45,18 +48,11 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         return user.get_username()
 
     def get_totp_issuer(self) -> str:
-        return f"gridcast {_host()}"
+        return f"gridcast {split_domain_port(context.request.get_host())[0]}"
 
     def generate_authenticator_name(self, user: AbstractBaseUser, type: str) -> str:
         number = Authenticator.objects.filter(user_id=user.pk, type=type).count() + 1
         return "Passkey" if number == 1 else f"Passkey {number}"
-
-    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        return {"id": _host(), "name": "gridcast"}
-
-
-def _host() -> str:
-    return split_domain_port(context.request.get_host())[0]
 
 
 def _keys() -> MultiFernet:

@@ -67,6 +67,38 @@ def remote_user(**_: Any) -> list[CheckMessage]:
     return remote_user_faults(settings.GRIDCAST_REMOTE_USER)
 
 
+@register(SETTINGS)
+def second_factor_roles(**_: Any) -> list[CheckMessage]:
+    return second_factor_faults(
+        settings.GRIDCAST_SECOND_FACTOR_ROLES,
+        settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES,
+        has_provider=settings.GRIDCAST_IDENTITY_PROVIDER is not None,
+    )
+
+
+def second_factor_faults(
+    roles: frozenset[str], provider_values: frozenset[str], *, has_provider: bool
+) -> list[CheckMessage]:
+    faults: list[CheckMessage] = [
+        _error(
+            17,
+            f"GRIDCAST_SECOND_FACTOR_ROLES: expected some of the roles {', '.join(UserRole.values)},"
+            f" separated by commas, got {role!r}.",
+        )
+        for role in sorted(roles - set(UserRole.values))
+    ]
+    if provider_values and not (roles and has_provider):
+        faults.append(
+            Warning(
+                "GRIDCAST_OIDC_SECOND_FACTOR_VALUES has no effect without GRIDCAST_SECOND_FACTOR_ROLES and"
+                " GRIDCAST_OIDC_URL.",
+                hint="Set both, or remove it.",
+                id="monitor.W011",
+            )
+        )
+    return faults
+
+
 def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
     if configured is None:
         return []

@@ -31,7 +31,8 @@ SERVICES = ("web", "reporter")
 # Tables of credentials and rights. A home reporter needs none of them.
 CREDENTIALS = (
     "^(auth|django|account|mfa|socialaccount|usersessions)_"
-    "|^monitor_(apitoken|pingkey|siteadministrator|reporterkey|enrolment|webhook|providermetadata)"
+    "|^monitor_(apitoken|pingkey|siteadministrator|identity|dooropening|reporterkey|enrolment|webhook)"
+    "|^monitor_(providermetadata|passkey|secondfactor)"
 )
 # Records that a service adds to and never changes.
 APPEND_ONLY = "^monitor_audit"

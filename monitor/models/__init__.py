@@ -36,6 +36,7 @@ from monitor.models.outcome_counts import (
     OutcomeProgress,
 )
 from monitor.models.own_signature import OwnSignature, SignatureChange
+from monitor.models.passkey import PasskeyChallenge, PasskeyHandle
 from monitor.models.ping import PingKey, ReportedStart
 from monitor.models.provider_metadata import ProviderMetadata
 from monitor.models.recomputation import Recomputation, RecomputedPeriod
@@ -53,6 +54,7 @@ from monitor.models.role import UserRole
 from monitor.models.rollup import DayRollup, DirtyHour, HourRollup
 from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
+from monitor.models.second_factor_term import SecondFactorTerm
 from monitor.models.segment import Segment
 from monitor.models.series import Binding, FormerReporter, Series, Suite
 from monitor.models.series_deletion import SeriesDeletion
@@ -117,6 +119,8 @@ __all__ = [
     "OutcomeDay",
     "OutcomeProgress",
     "OwnSignature",
+    "PasskeyChallenge",
+    "PasskeyHandle",
     "PendingChange",
     "PingKey",
     "ProfileVersion",
@@ -135,6 +139,7 @@ __all__ = [
     "Run",
     "RunSubscriber",
     "Sample",
+    "SecondFactorTerm",
     "Segment",
     "Series",
     "SeriesDeletion",

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST
 
 from monitor.access import roles
 from monitor.accounts import attempts, events, sessions
+from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
 from monitor.models import Incident, Site, Suite
 from monitor.models.role import reads_measurements
@@ -46,7 +47,7 @@ def account(request: HttpRequest) -> HttpResponse:
     context = {
         "now": timezone.now(),
         "grants": compute(request, "profile", lambda: roles.present_grants(user)),
-        **(compute(request, "factors", lambda: _factors(user)) or {}),
+        **(compute(request, "factors", lambda: _factors(request, user)) or {}),
         "sessions": compute(request, "sessions", lambda: list(sessions.of_user(user))),
         "current_session": request.session.session_key,
         "connected": compute(request, "login", connected.first),
@@ -59,11 +60,17 @@ def account(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/account.html", context)
 
 
-def _factors(user: User) -> dict[str, Any]:
+def _factors(request: HttpRequest, user: User) -> dict[str, Any]:
     factors = Authenticator.objects.filter(user=user)
     by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
     codes = [factor.wrap() for factor in by_type[Authenticator.Type.RECOVERY_CODES]]
+    try:
+        relying_party(request)
+        hindrance = ""
+    except PasskeysUnavailable as error:
+        hindrance = str(error)
     return {
+        "passkeys_unavailable": hindrance,
         "app": next(iter(by_type[Authenticator.Type.TOTP]), None),
         "passkeys": sorted(by_type[Authenticator.Type.WEBAUTHN], key=lambda factor: factor.created_at),
         "has_recovery_codes": bool(codes),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from allauth.account.views import LoginView
 from allauth.mfa.base.views import AuthenticateView
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.views import LoginWebAuthnView
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.views import LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
+from django.http import JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
 from django.utils import timezone
 
-from monitor.accounts import attempts, sessions
+from monitor.accounts import attempts, codes, login_stage, passkeys, sessions
 from monitor.accounts.provider.logout import logout_url
+from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -26,24 +29,50 @@ class PasswordLogin(LoginView):  # type: ignore[misc]  # allauth has no types
     template_name = "pages/login.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_context_data(**kwargs), "provider": settings.GRIDCAST_IDENTITY_PROVIDER}
+        context = {**super().get_context_data(**kwargs), "provider": settings.GRIDCAST_IDENTITY_PROVIDER}
+        try:
+            relying_party(self.request)
+        except PasskeysUnavailable as error:
+            context["passkeys_unavailable"] = str(error)
+        return context
 
 
 class SecondFactorLogin(AuthenticateView):  # type: ignore[misc]
     template_name = "pages/login_second_factor.html"
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(**kwargs)
-        factors = Authenticator.objects.filter(user=self.stage.login.user).values_list("type", flat=True)
-        return {**context, "kinds": set(factors), "name": self.stage.login.user.get_username()}
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """End a login whose account has another password or other factors by now."""
+        waiting = login_stage.waiting_login(request)
+        if waiting is not None:
+            if request.method == "POST":
+                codes.lock_factors(waiting.login.user)  # a change at this moment comes before or after
+            if waiting.is_outdated():
+                messages.error(request, "The password or the second factors have changed: log in again.")
+                return cast("HttpResponse", waiting.abort())
+        return cast("HttpResponseBase", super().dispatch(request, *args, **kwargs))
+
+    def get_context_data(self, **_: Any) -> dict[str, Any]:
+        user = self.stage.login.user
+        kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
+        context: dict[str, Any] = {"form": self.auth_form, "webauthn_form": self.webauthn_form}
+        if Authenticator.Type.WEBAUTHN in kinds:
+            try:
+                context["js_data"] = {"request_options": passkeys.begin_authentication(self.request, user)}
+            except PasskeysUnavailable as error:
+                context["passkeys_unavailable"] = str(error)
+        return {**context, "kinds": kinds, "name": user.get_username()}
 
 
 class PasskeyLogin(LoginWebAuthnView):  # type: ignore[misc]
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer with the challenge."""
+    def get(self, request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
+        """Answer the script of the login page with a challenge."""
+        if request.accepts("text/html"):
+            return redirect("login")
         attempts.start(request)
-        response: HttpResponse = super().get(request, *args, **kwargs)
-        return response
+        try:
+            return JsonResponse({"request_options": passkeys.begin_authentication(request, None)})
+        except PasskeysUnavailable as error:
+            raise PermissionDenied(str(error)) from error
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         attempt = attempts.anonymous_attempt(request)

@@ -8,26 +8,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.base.views import ReauthenticateView
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.views import (
     DownloadRecoveryCodesView,
     GenerateRecoveryCodesView,
     ViewRecoveryCodesView,
 )
 from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
+from allauth.mfa.webauthn.internal import flows
 from allauth.mfa.webauthn.views import (
     AddWebAuthnView,
     EditWebAuthnView,
     ReauthenticateWebAuthnView,
     RemoveWebAuthnView,
 )
+from django.conf import settings
+from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
 
+from monitor.accounts import codes, passkeys
+from monitor.accounts.factor_duty import factor_duty
+from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.pages.http.access import accounts_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpResponseBase
+    from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 ACCOUNT = reverse_lazy("account")
 
@@ -37,18 +44,106 @@ def _page(view: Any, template: str, **options: Any) -> Callable[..., HttpRespons
     return accounts_only(page)
 
 
-add_app = _page(ActivateTOTPView, "account_app.html")
-remove_app = _page(DeactivateTOTPView, "account_app_remove.html", success_url=ACCOUNT)
-recovery_codes = _page(ViewRecoveryCodesView, "account_recovery_codes.html")
+class AddApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Add the app; the code that added it does not log in as well."""
+        response: HttpResponse = super().form_valid(form)
+        app = Authenticator.objects.get(user=self.request.user, type=Authenticator.Type.TOTP)
+        codes.remember(app, form.counters)
+        return response
+
+
+class _FactorsHeld:
+    """Holds the factors of the user: what is stored is what was read, with used codes and counters."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        with codes.locked_factors(request.user):  # type: ignore[arg-type]  # members only
+            response: HttpResponse = super().dispatch(request, *args, **kwargs)  # type: ignore[misc]
+        return response
+
+
+class RecoveryCodeList(_FactorsHeld, ViewRecoveryCodesView):  # type: ignore[misc]
+    pass
+
+
+class RecoveryCodeDownload(_FactorsHeld, DownloadRecoveryCodesView):  # type: ignore[misc]
+    pass
+
+
+class RemoveApp(_FactorsHeld, DeactivateTOTPView):  # type: ignore[misc]
+    pass
+
+
+class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super(AddWebAuthnView, self).get_context_data(**kwargs)
+        try:
+            options = passkeys.begin_registration(self.request, self.request.user)
+        except PasskeysUnavailable as error:
+            return {**context, "passkeys_unavailable": str(error)}
+        return {**context, "js_data": {"creation_options": options}}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Store the passkey, and whether it logs in without the password."""
+        name, credential = form.cleaned_data["name"], form.cleaned_data["credential"]
+        passkey, new_codes = flows.add_authenticator(self.request, name=name, credential=credential)
+        passkey.data["passwordless"] = form.cleaned_data["passwordless"]
+        passkey.save(update_fields=["data"])
+        self.did_generate_recovery_codes = new_codes is not None
+        return redirect(self.get_success_url())
+
+
+class RenamePasskey(_FactorsHeld, EditWebAuthnView):  # type: ignore[misc]
+    pass
+
+
+class RemovePasskey(_FactorsHeld, RemoveWebAuthnView):  # type: ignore[misc]
+    pass
+
+
+class ConfirmByPasskey(ReauthenticateWebAuthnView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super(ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
+        try:
+            options = passkeys.begin_authentication(self.request, self.request.user)
+        except PasskeysUnavailable as error:
+            return {**context, "passkeys_unavailable": str(error)}
+        return {**context, "js_data": {"request_options": options}}
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        response: HttpResponse = self.render_to_response(self.get_context_data(form=form))
+        return response
+
+
+@accounts_only
+def due(request: HttpRequest) -> HttpResponse:
+    """Say that the user needs a second factor, where no other page opens any more."""
+    duty = factor_duty(request)
+    if duty is None or not duty.is_over:
+        return redirect("account")
+    context: dict[str, Any] = {"duty": duty}
+    if settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES:
+        context["provider"] = settings.GRIDCAST_IDENTITY_PROVIDER
+    try:
+        relying_party(request)
+    except PasskeysUnavailable as error:
+        context["passkeys_unavailable"] = str(error)
+    return render(request, "pages/second_factor_due.html", context)
+
+
+add_app = _page(AddApp, "account_app.html")
+remove_app = _page(RemoveApp, "account_app_remove.html", success_url=ACCOUNT)
+recovery_codes = _page(RecoveryCodeList, "account_recovery_codes.html")
 new_recovery_codes = _page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
-download_recovery_codes = _page(DownloadRecoveryCodesView, "account_recovery_codes.txt")
-add_passkey = _page(AddWebAuthnView, "account_passkey.html")
-rename_passkey = _page(EditWebAuthnView, "account_passkey_rename.html", success_url=ACCOUNT)
-remove_passkey = _page(RemoveWebAuthnView, "account_passkey_remove.html", success_url=ACCOUNT)
+download_recovery_codes = _page(RecoveryCodeDownload, "account_recovery_codes.txt")
+add_passkey = _page(AddPasskey, "account_passkey.html")
+rename_passkey = _page(RenamePasskey, "account_passkey_rename.html", success_url=ACCOUNT)
+remove_passkey = _page(RemovePasskey, "account_passkey_remove.html", success_url=ACCOUNT)
 confirm_by_code = _page(ReauthenticateView, "account_confirm.html")
-confirm_by_passkey = _page(ReauthenticateWebAuthnView, "account_confirm_passkey.html")
+confirm_by_passkey = _page(ConfirmByPasskey, "account_confirm_passkey.html")
 
 urlpatterns = [
+    path("account/second-factor/", due, name="second-factor-due"),
     path("account/app/", add_app, name="mfa_activate_totp"),
     path("account/app/remove/", remove_app, name="mfa_deactivate_totp"),
     path("account/recovery-codes/", recovery_codes, name="mfa_view_recovery_codes"),

@@ -1,8 +1,9 @@
-"""What environment variables say about the limits of web processes (``monitor.env`` lists them)."""
+"""What environment variables say about the web: its URL, and limits (``monitor.env`` lists them)."""
 
 from __future__ import annotations
 
 import os
+from urllib.parse import urlsplit
 
 from monitor.env import InvalidVariable, whole_number
 
@@ -44,3 +45,25 @@ def _positive(name: str, default: float) -> float:
     if not 0 < value < 1e15:
         raise InvalidVariable(f"{name}: expected a number above 0, got {text!r}")
     return value
+
+
+def web_url() -> str:
+    """Return the public URL of the web without a trailing slash; empty if it is not configured.
+
+    Raises:
+        InvalidVariable: it is no such URL, or its host is not written as browsers send it.
+    """
+    text = os.environ.get("GRIDCAST_URL", "").rstrip("/")
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number, or the address no IPv6 address
+        is_url = False
+    if not is_url or not text.isascii() or parts.username is not None:
+        raise InvalidVariable(
+            "GRIDCAST_URL: expected http:// or https:// and a host in ASCII, such as"
+            f" https://gridcast.example.org, got {text!r}"
+        )
+    return text

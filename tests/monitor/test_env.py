@@ -12,6 +12,7 @@ import yaml
 
 from monitor import env
 from monitor.embedded import urls
+from monitor.web import environment
 
 
 @pytest.mark.parametrize(
@@ -236,3 +237,26 @@ def test_the_error_about_a_bad_proxy_names_the_variable(monkeypatch: pytest.Monk
     monkeypatch.setenv("GRIDCAST_PROXIES", text)
     with pytest.raises(env.InvalidVariable, match=r"GRIDCAST_PROXIES: expected addresses and .* unix"):
         env.proxies()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "gridcast.example.org",
+        "ftp://gridcast.example.org",
+        "https://",
+        "https://gridcast.example.org:port",
+        "https://gridcast.example.org:99999",
+        "https://[::1",
+        "https://ada@gridcast.example.org",
+        "https://gr\N{LATIN SMALL LETTER I WITH DIAERESIS}d.example.org",
+    ],
+)
+def test_a_public_url_has_a_scheme_and_a_host(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.delenv("GRIDCAST_URL", raising=False)
+    assert environment.web_url() == ""
+    monkeypatch.setenv("GRIDCAST_URL", "https://gridcast.example.org:8443/grid/")
+    assert environment.web_url() == "https://gridcast.example.org:8443/grid"
+    monkeypatch.setenv("GRIDCAST_URL", url)
+    with pytest.raises(env.InvalidVariable, match="GRIDCAST_URL: expected http:// or https:// and a host"):
+        environment.web_url()

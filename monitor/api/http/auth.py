@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
 
+from monitor.accounts.factor_duty import factor_duty
 from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
@@ -69,6 +70,11 @@ class PersonAuth(SessionAuth):
         if not request.user.is_authenticated:
             return None
         user = super().__call__(request)
+        duty = factor_duty(request)
+        if duty is not None and duty.is_over:
+            raise Refused(
+                403, "not_allowed", f"the role {duty.roles[-1]} needs a second factor: add one on the pages"
+            )
         if not self._is_for_schedulers:
             _require_measurements(request)
         return user

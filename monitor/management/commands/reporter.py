@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor import env
 from monitor.deployment import many
 from monitor.deployment.deploy import WAIT_SECONDS, DeployOptions, deploy
 from monitor.deployment.remove import DELIVER_SECONDS, forget, remove
 from monitor.deployment.targets import NoTarget, find_deployments, find_target
 from monitor.deployment.upgrade import upgrade
 from monitor.management.caller import caller_name
+from monitor.web.environment import web_url
 from reporters.remote import archive as archives
 from reporters.remote import services
 from reporters.remote.policy.parsing import parse_policy
@@ -163,7 +163,7 @@ def _chosen(options: dict[str, Any]) -> dict[str, Deployment]:
 
 
 def _url(given: str) -> str:
-    url = given or env.web_url()
+    url = given or web_url()
     if not url.startswith(("https://", "http://")):
         raise CommandError(
             "expected the URL of this server as sites reach it, such as https://grid.example.org: "

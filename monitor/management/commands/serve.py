@@ -22,6 +22,7 @@ from monitor.serving.first_administrator import create_first_administrator
 from monitor.serving.services import CAPACITY, Installation
 from monitor.serving.status_lines import StatusLines
 from monitor.supervisor import AlreadySupervised, NotUp, Service, Supervisor
+from monitor.web.environment import web_url
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -97,7 +98,7 @@ class Command(BaseCommand):
             self._say("Stopped. The next `make serve` continues with the same state.")
 
     def _welcome(self, installation: Installation) -> None:
-        url = env.web_url() or installation.address.local_url
+        url = web_url() or installation.address.local_url
         self._say(f"\ngridcast is up: {url}")
         self._say(f"  state  {installation.var}\n  logs   {installation.log_directory}")
         create_first_administrator(self._announce)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
@@ -28,7 +29,9 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 
     def shown() -> Navigation:
         match = request.resolver_match
-        return navigation_of(all_pages.entries(), request.user, match.url_name if match else None)
+        duty = getattr(request, "factor_duty", None)
+        user = AnonymousUser() if duty is not None and duty.is_over else request.user
+        return navigation_of(all_pages.entries(), user, match.url_name if match else None)
 
     return {
         "navigation": SimpleLazyObject(shown),

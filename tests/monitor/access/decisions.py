@@ -248,6 +248,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "account/recovery-codes/new/": (OWN_ACCOUNT, None),
     "account/defaults/": (None, READING),
     "account/time-zone/": (None, ACCOUNT),
+    "account/second-factor/": (OWN_ACCOUNT, None),
     "account/sessions/end/": (None, OWN_ACCOUNT),
     "admin/login/": (Special(frozenset({302, 403})), None),
     "admin/logout/": (None, Special(frozenset({302}))),

@@ -50,6 +50,7 @@ FORMS: Mapping[str, Counterpart] = {
     "account/recovery-codes/": PASSWORD,
     "account/recovery-codes/download/": PASSWORD,
     "account/recovery-codes/new/": PASSWORD,
+    "account/second-factor/": PASSWORD,
     "account/sessions/end/": SESSION,
     "account/time-zone/": BROWSER,
     "account/tokens/": ("POST /tokens",),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, CDPSession, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, CDPSession, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.monitor.pages import builders
@@ -41,12 +41,16 @@ class Visitor:
         )
         self._session: CDPSession = page.context.new_cdp_session(page)
         self._session.send("WebAuthn.enable")
-        answer = self._session.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
-        self._device = {"authenticatorId": answer["authenticatorId"]}
+        self._device = self.plug_in(DEVICE)
 
-    def _note(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.complaints.append(message.text)
+    def plug_in(self, device: dict[str, object]) -> dict[str, str]:
+        """Give the browser another *device*; return what names it."""
+        answer = self._session.send("WebAuthn.addVirtualAuthenticator", {"options": device})
+        return {"authenticatorId": answer["authenticatorId"]}
+
+    def lose(self) -> None:
+        """Take away the first device."""
+        self._session.send("WebAuthn.removeVirtualAuthenticator", self._device)
 
     def open(self, path: str) -> None:
         self.page.goto(self.url + path)
@@ -139,11 +143,60 @@ def test_a_passkey_is_renamed_confirmed_by_and_removed(visitor: Visitor, reader:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_user_adds_a_second_key_and_loses_the_first(visitor: Visitor, reader: User, width: int) -> None:
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    visitor.add_passkey(reader, passwordless=True)
+    visitor.open("/account/passkeys/add/")
+    visitor.press("Add")
+    expect(visitor.page.get_by_text("This device has a passkey of this account already.")).to_be_visible()
+    visitor.plug_in({**DEVICE, "transport": "usb"})
+    visitor.lose()
+    visitor.page.get_by_label("Name").fill("---")
+    visitor.press("Add")
+    expect(visitor.page.get_by_text("visible characters with a letter or a digit")).to_be_visible()
+    visitor.page.get_by_label("Name").fill("Key on the ring")
+    visitor.press("Add")
+    expect(visitor.page.get_by_text("Key on the ring")).to_be_visible()
+    visitor.page.context.clear_cookies()
+    visitor.open("/login/?next=/account/")
+    visitor.press("Log in with a passkey")
+    expect(visitor.page.get_by_text("Laptop")).to_be_visible()
+    Authenticator.objects.filter(user=reader, type="webauthn").delete()
+    visitor.page.context.clear_cookies()
+    visitor.open("/login/")
+    visitor.press("Log in with a passkey")
+    expect(visitor.page.get_by_text("belongs to no account here")).to_be_visible()
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert visitor.page.evaluate(overflow) == 0
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_passkey_of_which_there_is_a_copy_is_refused(visitor: Visitor, reader: User, width: int) -> None:
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    visitor.add_passkey(reader, passwordless=True)
+    passkey = Authenticator.objects.get(user=reader, type="webauthn")
+    passkey.data["counter"] = 1000  # of the copy
+    passkey.save()
+    visitor.page.context.clear_cookies()
+    visitor.open("/login/")
+    visitor.press("Log in with a passkey")
+    expect(visitor.page.get_by_text("did not increase")).to_be_visible()
+    visitor.log_in(reader)
+    visitor.press("Use a passkey")
+    expect(visitor.page.get_by_text("did not increase")).to_be_visible()
+    code = Authenticator.objects.get(user=reader, type="recovery_codes").wrap().get_unused_codes()[0]
+    visitor.page.get_by_label("Recovery code").fill(f"{code[:4]} {code[4:]}")
+    visitor.press("Log in")
+    expect(visitor.page).to_have_url(f"{visitor.url}/")
+
+
+@pytest.mark.nightly
 def test_where_browsers_offer_no_passkeys_the_pages_say_so(visitor: Visitor, reader: User) -> None:
     visitor.url = visitor.url.replace("localhost", "127.0.0.1")
     visitor.log_in(reader)
     visitor.open("/account/passkeys/add/")
     visitor.page.get_by_label("Password").fill(builders.PASSWORD)
     visitor.press("Continue")
-    expect(visitor.page.get_by_text("Browsers offer passkeys only over HTTPS")).to_be_visible()
+    expect(visitor.page.get_by_text("open gridcast at localhost")).to_be_visible()
     expect(visitor.page.get_by_role("button", name="Add")).not_to_be_visible()

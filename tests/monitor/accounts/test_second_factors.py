@@ -10,6 +10,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
+from pytest_django import Settings
 
 from monitor.accounts import throttle
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
@@ -66,6 +67,63 @@ def test_a_code_is_valid_once(browser_elsewhere: Browsers, reader: User, secret:
         assert browser.post(STEP, {"code": code}).status_code == expected
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "{:.3}{}",
+        "{:.3} {}",
+        "{:.3}-{}",
+        "{:.3}\N{NO-BREAK SPACE}{}",
+        "{:.3}\N{EN DASH}{}",
+        " {:.3}\N{ZERO WIDTH SPACE}{} ",
+    ],
+)
+@pytest.mark.parametrize("is_full_width", [False, True])
+def test_a_used_code_is_refused_in_every_spelling(
+    browser_elsewhere: Browsers, reader: User, secret: str, spelling: str, is_full_width: bool
+) -> None:
+    code = code_of(secret)
+    spelt = spelling.format(code, code[3:])
+    if is_full_width:
+        spelt = "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in spelt)
+    for typed, is_accepted in ((spelt, True), (code, False), (spelt, False)):
+        browser = browser_elsewhere()
+        log_in(browser, reader)
+        answer = browser.post(STEP, {"code": typed})
+        assert is_logged_in(browser) == is_accepted
+        assert is_accepted or "This code was used already." in answer.content.decode()
+
+
+def test_the_code_that_added_the_app_does_not_log_in(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    secret = add_app(browser, periods=0)
+    browser.post("/logout/")
+    log_in(browser, reader)
+    assert "used already" in browser.post(STEP, {"code": code_of(secret)}).content.decode()
+    assert browser.post(STEP, {"code": code_of(secret, 1)})["Location"] == "/"
+
+
+def test_a_used_code_stays_used_when_valkey_has_lost_everything(
+    browser_elsewhere: Browsers, reader: User, secret: str, settings: Settings
+) -> None:
+    browser, other = browser_elsewhere(), browser_elsewhere()
+    log_in(browser, reader)
+    log_in(other, reader)
+    code = code_of(secret)
+    browser.post(STEP, {"code": code})
+    settings.CACHES = {"default": {**settings.CACHES["default"], "KEY_PREFIX": f"empty-{reader}"}}
+    assert "used already" in other.post(STEP, {"code": code}).content.decode()
+
+
+def test_a_confirmation_does_not_take_a_used_code(browser: Client, reader: User, secret: str) -> None:
+    log_in(browser, reader)
+    code = code_of(secret)
+    browser.post(STEP, {"code": code})
+    form = {"code": code, "next": "/account/"}
+    assert "used already" in browser.post("/account/confirm/code/", form).content.decode()
+    assert browser.post("/account/confirm/code/", {**form, "code": code_of(secret, 1)}).status_code == 302
+
+
 def test_codes_cannot_be_guessed_without_end(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
     browser = browser_elsewhere()
     log_in(browser, reader)
@@ -85,6 +143,27 @@ def test_a_login_that_waits_for_its_code_can_be_cancelled(browser: Client, reade
     assert browser.get("/login/").status_code == 200
 
 
+@pytest.mark.parametrize("event", ["nothing", "password", "factor added", "factors removed", "disabled"])
+def test_a_login_that_waits_for_its_code_ends_when_the_credentials_change(
+    browser: Client, reader: User, secret: str, event: str
+) -> None:
+    log_in(browser, reader)
+    if event == "password":
+        reader.set_password("another battery horse")
+        reader.save()
+    elif event == "factor added":
+        Authenticator.objects.create(user=reader, type="webauthn", data={})
+    elif event == "factors removed":
+        call_command("account", "remove-second-factors", str(reader))
+    elif event == "disabled":
+        User.objects.filter(pk=reader.pk).update(is_active=False)
+    answer = browser.post(STEP, {"code": code_of(secret)})
+    if event != "nothing":
+        assert answer["Location"] == "/login/"
+        assert "have changed: log in again" in browser.get("/login/").content.decode()
+    assert is_logged_in(browser) == (event == "nothing")
+
+
 def test_a_recovery_code_works_once(browser_elsewhere: Browsers, reader: User, secret: str) -> None:
     browser = browser_elsewhere()
     log_in(browser, reader)
@@ -94,10 +173,12 @@ def test_a_recovery_code_works_once(browser_elsewhere: Browsers, reader: User, s
     downloaded = browser.get("/account/recovery-codes/download/")
     assert downloaded.content.decode().split() == codes
     assert "no-store" in downloaded["Cache-Control"]
-    for expected in (302, 200):
+    for typed, expected in ((f"{codes[0][:4]} {codes[0][4:]}", 302), (codes[0], 200)):
         lost_phone = browser_elsewhere()
         log_in(lost_phone, reader)
-        assert lost_phone.post(STEP, {"code": codes[0]}).status_code == expected
+        answer = lost_phone.post(STEP, {"code": typed})
+        assert answer.status_code == expected
+    assert "This recovery code was used already." in answer.content.decode()
     assert recovery_codes(browser) == codes[1:]
 
 

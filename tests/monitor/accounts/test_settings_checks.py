@@ -175,3 +175,39 @@ def test_an_address_that_is_not_answered_is_said(settings: Settings) -> None:
     assert fault.msg.startswith(
         "GRIDCAST_URL: x.org is not among GRIDCAST_HOSTS (localhost, grid.example.org)"
     )
+
+
+@pytest.mark.parametrize(
+    ("roles", "values", "has_provider", "texts"),
+    [
+        ((), (), False, []),
+        (("operator", "administrator"), (), False, []),
+        (("operator",), ("mfa",), True, []),
+        (("chief", "operator"), (), False, ["expected some of the roles viewer, scheduler"]),
+        ((), ("mfa",), True, ["has no effect without"]),
+        (("operator",), ("mfa",), False, ["has no effect without"]),
+    ],
+)
+def test_roles_that_need_a_second_factor_are_checked(
+    roles: tuple[str, ...], values: tuple[str, ...], has_provider: bool, texts: list[str]
+) -> None:
+    faults = settings_checks.second_factor_faults(
+        frozenset(roles), frozenset(values), has_provider=has_provider
+    )
+    assert len(faults) == len(texts)
+    assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
+    assert settings_checks.second_factor_roles() == []
+
+
+def test_the_rule_of_second_factors_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environment.second_factor_roles() == environment.provider_factor_values() == frozenset()
+    assert environment.second_factor_days() == 14
+    monkeypatch.setenv("GRIDCAST_SECOND_FACTOR_ROLES", " administrator, operator,")
+    monkeypatch.setenv("GRIDCAST_OIDC_SECOND_FACTOR_VALUES", "mfa  https://refeds.org/profile/mfa")
+    monkeypatch.setenv("GRIDCAST_SECOND_FACTOR_DAYS", "0")
+    assert environment.second_factor_roles() == {"administrator", "operator"}
+    assert environment.provider_factor_values() == {"mfa", "https://refeds.org/profile/mfa"}
+    assert environment.second_factor_days() == 0
+    monkeypatch.setenv("GRIDCAST_SECOND_FACTOR_DAYS", "366")
+    with pytest.raises(InvalidVariable, match="expected a whole number from 0 to 365"):
+        environment.second_factor_days()
