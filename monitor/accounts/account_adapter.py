@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.contrib.auth import authenticate
-from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
 from django.urls import reverse
 
 from monitor.accounts import attempts, events, known_browsers, sessions
 from monitor.models.role import reads_measurements
+from monitor.networks import ip_of
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -73,10 +74,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """Return the address of the client; ``::`` if it is none, as for a client at a Unix socket."""
-        try:
-            return str(super().get_client_ip(request))
-        except PermissionDenied:
-            return "::"
+        address = client_address(request)
+        return address if ip_of(address) else "::"
 
     def add_message(
         self,

@@ -12,6 +12,7 @@ from django.shortcuts import render
 
 from monitor.accounts import events, known_browsers, throttle
 from monitor.accounts.throttle import TooManyFailures
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ def password_attempt(request: HttpRequest, username: str) -> Attempt:
     Raises:
         ImmediateHttpResponse: too many attempts have failed; allauth's middleware sends the answer.
     """
-    name, address = normalised(username), events.client_address(request)
+    name, address = normalised(username), client_address(request)
     if browser := known_browsers.browser_of(request, name):
         at_account: list[Counted] = [(throttle.KNOWN_BROWSER, browser)]
     else:
@@ -52,7 +53,7 @@ def start(request: HttpRequest) -> None:
     Raises:
         ImmediateHttpResponse: as in ``password_attempt``.
     """
-    _begin(request, "", [(throttle.START, _narrowest(events.client_address(request)))])
+    _begin(request, "", [(throttle.START, _narrowest(client_address(request)))])
 
 
 def anonymous_attempt(request: HttpRequest) -> Attempt:
@@ -61,7 +62,7 @@ def anonymous_attempt(request: HttpRequest) -> Attempt:
     Raises:
         ImmediateHttpResponse: as in ``password_attempt``.
     """
-    return _begin(request, "", throttle.networks(events.client_address(request)))
+    return _begin(request, "", throttle.networks(client_address(request)))
 
 
 def unlock(username: str) -> None:

@@ -10,12 +10,11 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.test import Client, RequestFactory
+from django.test import Client
 
 from monitor.accounts import attempts, events, throttle
 from monitor.accounts.hashing import Argon2
 from monitor.accounts.throttle import FailureLimit
-from monitor.api.http.client_address import client_address
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -181,13 +180,6 @@ def test_the_admin_site_has_no_login_of_its_own(browser: Client, reader: User) -
     refused = browser.get("/admin/", follow=True)
     assert (refused.status_code, "may not open the admin site" in refused.content.decode()) == (403, True)
     assert browser.get("/admin/password_change/").templates[0].name == "pages/account_password.html"
-
-
-def test_the_login_and_the_api_see_the_same_address() -> None:
-    request = RequestFactory().get(
-        "/", REMOTE_ADDR="192.0.2.1", HTTP_X_FORWARDED_FOR="203.0.113.9, 203.0.113.7"
-    )
-    assert events.client_address(request) == client_address(request) == "192.0.2.1"
 
 
 def test_a_client_at_a_unix_socket_can_log_in(reader: User) -> None:
