@@ -134,7 +134,8 @@ SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there wi
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
 GRIDCAST_REMOTE_USER = environment.remote_user()
 
-# Counters of failed logins and used codes. While Valkey is unreachable, each process counts by itself.
+# Used codes and public pages; monitor.accounts.throttle counts under the same prefix. While Valkey is
+# unreachable, each process has its own.
 CACHES = {
     "default": {
         "BACKEND": "monitor.accounts.valkey_cache.ValkeyCache",

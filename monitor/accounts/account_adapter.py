@@ -46,17 +46,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
         """Check a password; also when a user confirms an action by it."""
         name = credentials["username"]
-        attempt = attempts.password_attempt(request, name)
-        user = authenticate(request, username=name, password=credentials["password"])
-        if user is None:
-            events.refuse(request, name, "wrong name or password")
-            return None
-        attempt.succeed()
-        return user
+        with attempts.password_attempt(request, name) as attempt:
+            user = authenticate(request, username=name, password=credentials["password"])
+            if user is None:
+                events.refuse(request, name, "wrong name or password")
+                return None
+            attempt.succeed()
+            return user
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
         sessions.note_login(request, user)
         response: HttpResponse = super().post_login(request, user, **kwargs)
+        attempts.take_back_start(request)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response
 

@@ -17,12 +17,12 @@ class _CountedCode:
 
     def clean_code(self) -> str:
         user = self.user  # type: ignore[attr-defined]  # of allauth's form
-        attempt = attempts.code_attempt(context.request, user)
-        code: str = super().clean_code()  # type: ignore[misc]
-        if not cache.add(f"code-used:{user.pk}:{code}", value=True, timeout=_VALID_SECONDS):
-            raise get_adapter().validation_error("incorrect_code")
-        attempt.succeed()
-        return code
+        with attempts.code_attempt(context.request, user) as attempt:
+            code: str = super().clean_code()  # type: ignore[misc]
+            if not cache.add(f"code-used:{user.pk}:{code}", value=True, timeout=_VALID_SECONDS):
+                raise get_adapter().validation_error("incorrect_code")
+            attempt.succeed()
+            return code
 
 
 class LoginCodeForm(_CountedCode, AuthenticateForm):  # type: ignore[misc]  # allauth has no types

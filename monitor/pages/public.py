@@ -55,7 +55,7 @@ def limited(
     def counted(request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> HttpResponse:
         network = throttle.networks(client_address(request))[-1][1]
         try:
-            throttle.begin(cache, [(REQUESTS, network)])
+            throttle.limits().count(REQUESTS, network)
         except throttle.TooManyFailures as error:
             text = f"Too many requests from {network}: again in {error.retry_seconds} s.\n"
             headers = {"Retry-After": str(error.retry_seconds), "Cache-Control": "no-store"}

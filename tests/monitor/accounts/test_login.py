@@ -9,10 +9,9 @@ from collections.abc import Callable
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 
-from monitor.accounts import attempts, events, throttle
+from monitor.accounts import attempts, events, failure_counts, throttle
 from monitor.accounts.hashing import Argon2
 from monitor.accounts.throttle import FailureLimit
 from tests.monitor.accounts.logins import is_logged_in, log_in
@@ -28,7 +27,7 @@ def fail(browser: Client, user: User | str, times: int = 1) -> list[int]:
 def use_up(limit: FailureLimit, value: str, *, leaving: int = 0) -> None:
     """Count failures, as so many logins would."""
     for _ in range(limit.failures - leaving):
-        throttle.begin(cache, [(limit, value)])
+        throttle.limits().count(limit, value)
 
 
 def test_too_many_wrong_passwords_are_answered_with_429_and_logged(
@@ -39,7 +38,7 @@ def test_too_many_wrong_passwords_are_answered_with_429_and_logged(
         answer = log_in(browser, reader)
         assert answer.status_code == 429, "also with the right password: the answer must not tell"
         fail(browser, reader, 3)
-    assert 0 < int(answer["Retry-After"]) <= throttle.WINDOW_SECONDS
+    assert 0 < int(answer["Retry-After"]) <= failure_counts.WINDOW_SECONDS
     assert "You can try again in" in answer.content.decode()
     refusals = [
         record.getMessage() for record in caplog.records if "too many failures" in record.getMessage()
@@ -102,7 +101,7 @@ def test_many_addresses_cannot_lock_the_owner_out_of_a_known_browser(
     assert log_in(unknown, reader).status_code == 429
     log_in(known, reader)
     assert is_logged_in(known)
-    attempts.unlock(str(reader))
+    assert attempts.unlock(str(reader))[throttle.USER] == throttle.USER.failures
     log_in(unknown, reader)
     assert is_logged_in(unknown), "an administrator has unlocked the account"
 
