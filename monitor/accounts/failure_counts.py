@@ -25,6 +25,7 @@ WINDOW_SECONDS = 900
 PLACE_SECONDS = 30  # longer than a password is checked, on a busy machine
 ANSWER_SECONDS = 3.0
 MOST_IN_MEMORY = 100_000  # an attacker with other names must not push a count out
+_KEPT_SHARE = 0.9  # of them, when there would be more
 
 
 class AttemptState(enum.IntEnum):
@@ -259,10 +260,10 @@ class MemoryCounts:
 
     def _of(self, key: str, now: int) -> _FailureCount:
         if key not in self._counts and len(self._counts) >= MOST_IN_MEMORY:
-            live = {name: count for name, count in self._counts.items() if _is_live(count.at(now))}
-            # Else those that end first go: it takes as many attempts as there are counts to get here.
-            kept = sorted(live, key=lambda name: live[name].ends)[len(live) // 10 :]
-            self._counts = live if len(live) < MOST_IN_MEMORY else {name: live[name] for name in kept}
+            live = [(name, count) for name, count in self._counts.items() if _is_live(count.at(now))]
+            # Those that end last stay: it takes thousands of failures at other names to push one out.
+            live.sort(key=lambda each: each[1].ends)
+            self._counts = dict(live[-int(MOST_IN_MEMORY * _KEPT_SHARE) :])
         return self._counts.setdefault(key, _FailureCount()).at(now)
 
 
