@@ -24,6 +24,7 @@ from monitor.accounts.environment import REMOTE_USER_PROXIES
 from monitor.log import OncePer
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.web.client_address import client_address, peer_of
+from monitor.web.proxies import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,9 +107,10 @@ class RemoteUserMiddleware:
         user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         if self._lines.is_due():
             logger.warning(
-                "%s ignored: %s is none of %s, and named %r",
+                "%s ignored: %s and %s do not both have %s, which named %r",
                 self.configured.header,
-                peer_of(request) or "a Unix socket",
+                VARIABLE,
                 REMOTE_USER_PROXIES,
+                peer_of(request) or "a Unix socket",
                 name[:MOST_SHOWN],
             )

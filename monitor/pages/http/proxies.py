@@ -37,13 +37,15 @@ class ProxyMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        self._lines = OncePer()
+        self._lines, self._silent_lines = OncePer(), OncePer()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         proxies: Proxies = settings.GRIDCAST_PROXIES
         peer = peer_of(request)
-        _remove_remote_user(request, peer)
-        if proxies.includes(peer):
+        is_proxy = proxies.includes(peer)
+        _remove_remote_user(request, peer, is_proxy=is_proxy)
+        if is_proxy:
+            self._log_silent(request, peer)
             return self.get_response(request)
         removed = _remove(request)
         if not removed:
@@ -53,6 +55,15 @@ class ProxyMiddleware:
         if settings.SECURE_PROXY_SSL_HEADER:
             return _refuse(request, peer, proxies)
         return self.get_response(request)
+
+    def _log_silent(self, request: HttpRequest, peer: str) -> None:
+        """Log that a proxy names no client, though it says by which scheme the client connects."""
+        is_silent = "HTTP_X_FORWARDED_PROTO" in request.META and "HTTP_X_FORWARDED_FOR" not in request.META
+        if is_silent and self._silent_lines.is_due():
+            logger.warning(
+                "the proxy %s adds no X-Forwarded-For: its clients count as one until it does",
+                peer or "at a Unix socket",
+            )
 
     def _log(self, peer: str, removed: list[str], proxies: Proxies) -> None:
         consequence = (
@@ -79,10 +90,10 @@ def _remove(request: HttpRequest) -> list[str]:
     return [key.removeprefix("HTTP_").replace("_", "-").title() for key in sorted(keys)]
 
 
-def _remove_remote_user(request: HttpRequest, peer: str) -> None:
+def _remove_remote_user(request: HttpRequest, peer: str, *, is_proxy: bool) -> None:
     """Remove the header of a user, unless a proxy sends it that may; keep the name for the log."""
     configured = settings.GRIDCAST_REMOTE_USER
-    if configured is None or configured.proxies.includes(peer):
+    if configured is None or (is_proxy and configured.proxies.includes(peer)):
         return
     name = request.META.pop(configured.key, None)
     if name is not None:

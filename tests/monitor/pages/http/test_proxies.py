@@ -81,6 +81,18 @@ def test_without_tls_a_header_of_a_stranger_is_ignored_and_the_log_has_the_line_
     )
 
 
+def test_a_proxy_that_names_no_client_is_in_the_log(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.GRIDCAST_PROXIES = NAMED
+    for headers in ({}, {"X-Forwarded-For": CLIENT, "X-Forwarded-Proto": "https"}):
+        seen(PROXY, headers)
+    assert not caplog.messages
+    seen(PROXY, {"X-Forwarded-Proto": "https"})
+    line = f"the proxy {PROXY} adds no X-Forwarded-For: its clients count as one until it does"
+    assert caplog.messages == [line]
+
+
 @pytest.mark.parametrize("name", FORWARDED)
 def test_behind_tls_a_proxy_that_is_not_named_gets_the_line_to_add_and_no_redirect(
     behind_tls: Settings, caplog: pytest.LogCaptureFixture, name: str
