@@ -8,10 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from monitor import env
-from monitor.web import environment
-
 SETTINGS = "settings"
+WIDE_PREFIX = {4: 16, 6: 48}  # the lengths of prefixes below which strangers may be in a network
 
 
 @register(SETTINGS)
@@ -39,12 +37,10 @@ def not_in_debug(**_: Any) -> list[CheckMessage]:
 
 
 @register(deploy=True)
-def proxies_are_named(**_: Any) -> list[CheckMessage]:
-    if not settings.SECURE_PROXY_SSL_HEADER or env.proxies() != env.Proxies((), False):
+def proxies_are_few(**_: Any) -> list[CheckMessage]:
+    networks = settings.GRIDCAST_PROXIES.networks
+    wide = [str(network) for network in networks if network.prefixlen < WIDE_PREFIX[network.version]]
+    if not wide:
         return []
-    message = (
-        "GRIDCAST_TLS is 1 and GRIDCAST_PROXIES is empty: all users connect from the address of the proxy,"
-        f" which may have {environment.connections_per_address()} connections in a web process."
-    )
-    hint = "Name the proxy: GRIDCAST_PROXIES=127.0.0.1,::1 for one on this host."
-    return [Warning(message, hint=hint, id="monitor.W002")]
+    message = f"GRIDCAST_PROXIES: any host of {', '.join(wide)} can send requests in the name of any address."
+    return [Warning(message, hint="Name the addresses of the proxies.", id="monitor.W002")]

@@ -28,7 +28,8 @@
                                   (default: 512 MiB more than after its start)
 ``GRIDCAST_CONNECTIONS_PER_ADDRESS``  connections that one address may have in a web process (default: 100)
 ``GRIDCAST_PROXIES``              addresses and networks of our proxies, separated by commas, and ``unix`` for
-                                  those that use a Unix socket: that limit is not theirs (default: none)
+                                  those that use a Unix socket: that limit is not theirs, and only they name
+                                  clients (default: loopback and unix if GRIDCAST_TLS is 1, else none)
 ``GRIDCAST_WEB_STATEMENT_SECONDS``  seconds after which PostgreSQL cancels a statement of the web server, from
                                   1 to 3600 (default: 30)
 ``GRIDCAST_SUSPECT_SHARE``        share of all sites, more than 0 and at most 1: the monitor suspects itself
@@ -47,7 +48,7 @@
 ``GRIDCAST_SECOND_FACTOR_ROLES``  roles, separated by commas, whose users need a second factor (default: none)
 ``GRIDCAST_SECOND_FACTOR_DAYS``   days after the role's grant until they need it, from 0 to 365 (default: 14)
 ``GRIDCAST_REMOTE_USER_HEADER``   header in which a proxy names the user it has authenticated
-``GRIDCAST_REMOTE_USER_PROXIES``  addresses or networks of these proxies, separated by commas
+``GRIDCAST_REMOTE_USER_PROXIES``  these proxies, which GRIDCAST_PROXIES lists as well
 ``GRIDCAST_REMOTE_USER_ROLE``     role of new accounts of users that the proxy names (default: none)
 ``GRIDCAST_AUDIT_KEEP_DAYS``      days after which events of the audit record are deleted (default: 400)
 ``GRIDCAST_TOKEN_FAMILY_DAYS``    days after its issue until which rotation prolongs a token (default: 365)
@@ -73,18 +74,16 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from monitor.networks import is_within
+from monitor.networks import unmapped
 from reporters.path_chain import unsafe_reason
 
 ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
-UNIX = "unix"  # in GRIDCAST_PROXIES
 _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
 STATE_ENTRIES = ("secrets", "secrets/secret-key", "spool", "run", "static")  # what we trust
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
@@ -288,29 +287,6 @@ def api_requests() -> int:
     return whole_number("GRIDCAST_API_REQUESTS", default=20_000, most=999_999_999)
 
 
-@dataclass(frozen=True)
-class Proxies:
-    """Our own proxies: those of *networks*, and with *is_unix* each that connects to a Unix socket."""
-
-    networks: tuple[IPv4Network | IPv6Network, ...]
-    is_unix: bool
-
-    def includes(self, peer: str) -> bool:
-        """Return whether the *peer* of a connection is one of them; "" is that of a Unix socket."""
-        return is_within(peer, self.networks) if peer else self.is_unix
-
-
-def proxies() -> Proxies:
-    """Return the proxies that stand before the web server.
-
-    Raises:
-        InvalidVariable: an entry of GRIDCAST_PROXIES is neither an address, nor a network, nor ``unix``.
-    """
-    texts = _entries("GRIDCAST_PROXIES")
-    ranges = _parsed("GRIDCAST_PROXIES", [text for text in texts if text != UNIX], f"the word {UNIX}")
-    return Proxies(ranges, UNIX in texts)
-
-
 def whole_number(name: str, *, default: int, most: int, least: int = 1) -> int:
     """Return the whole number, from *least* to *most*, in the variable *name*."""
     text = os.environ.get(name) or str(default)
@@ -358,16 +334,18 @@ def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
     Raises:
         InvalidVariable: an entry is neither an address nor a network.
     """
-    return _parsed(name, _entries(name))
+    return parse_networks(name, entries(name))
 
 
-def _entries(name: str) -> list[str]:
+def entries(name: str) -> list[str]:
+    """Return the texts that the variable *name* lists, separated by commas."""
     return [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
 
 
-def _parsed(name: str, texts: Iterable[str], *others: str) -> tuple[IPv4Network | IPv6Network, ...]:
+def parse_networks(name: str, texts: Iterable[str], *others: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks in *texts*; an error names the *others* that may be listed."""
     try:
-        return tuple(map(ip_network, texts))
+        return tuple(unmapped(ip_network(text)) for text in texts)
     except ValueError as error:
         expected = " and ".join(["addresses and networks, such as 10.1.2.3,10.9.0.0/16", *others])
         raise InvalidVariable(f"{name}: expected {expected}: {error}") from None

@@ -15,7 +15,7 @@ from monitor.clipping import MOST_MESSAGE, clipped
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _MOST_LINES, _MOST_LINE = 150, 500  # of a traceback, and the characters of each
-_BUSY = (503, 507)  # answers that ask the client to try again
+_FREQUENT = (421, 503, 507)  # answers that ask to name a proxy, or to try again
 _PING_KEY = re.compile(r"(gcping_)[\w-]+")  # a secret in an address, which Django logs with an error
 EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
 
@@ -29,6 +29,22 @@ class RequestId(logging.Filter):
         return True
 
 
+class OncePer:
+    """Says when a line may be logged again: at most once in *seconds*. *steady* returns seconds."""
+
+    def __init__(self, seconds: float = EVERY_SECONDS, steady: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._steady = seconds, steady
+        self._next = steady()
+
+    def is_due(self) -> bool:
+        """Return whether it may be logged now; then the time begins again."""
+        now = self._steady()
+        if now < self._next:
+            return False
+        self._next = now + self._seconds
+        return True
+
+
 class OneAMinute(logging.Filter):
     """Keep one record a minute, as a warning of one line without traceback.
 
@@ -37,13 +53,11 @@ class OneAMinute(logging.Filter):
 
     def __init__(self, name: str = "", steady: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name)
-        self._steady = steady
-        self._next = steady()
+        self._lines = OncePer(steady=steady)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if self._steady() < self._next:
+        if not self._lines.is_due():
             return False
-        self._next = self._steady() + EVERY_SECONDS
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.exc_info = None
         return True
@@ -74,7 +88,7 @@ class LineFormatter(logging.Formatter):
 
 
 class BusyAnswers(OneAMinute):
-    """Keep one record a minute of the answers that ask the client to try again; other records stay."""
+    """Keep one record a minute of the answers that many clients get at once; other records stay."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return getattr(record, "status_code", None) not in _BUSY or super().filter(record)
+        return getattr(record, "status_code", None) not in _FREQUENT or super().filter(record)

@@ -17,6 +17,13 @@ def ip_of(address: str) -> IPv4Address | IPv6Address | None:
     return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
+def unmapped(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
+    """Return the IPv4 network that *network* is if it lies inside of ``::ffff:0:0/96``, else *network*."""
+    mapped = getattr(network.network_address, "ipv4_mapped", None)
+    bits = network.prefixlen - 96
+    return IPv4Network((mapped, bits)) if mapped is not None and bits >= 0 else network
+
+
 def ipv6_network(address: IPv6Address, bits: int = HOST_BITS) -> IPv6Network:
     """Return the network of *bits* that *address* belongs to."""
     return IPv6Network((address, bits), strict=False)

@@ -6,6 +6,7 @@ from monitor import env, mail_server
 from monitor.accounts import environment
 from monitor.embedded import urls
 from monitor.web import environment as web_environment
+from monitor.web import proxies
 
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()
@@ -35,6 +36,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "monitor.metrics.requests.RequestCountMiddleware",
     "monitor.api.http.request_ids.RequestIdMiddleware",
+    "monitor.pages.http.proxies.ProxyMiddleware",  # before any that asks for the client or the scheme
     "django.middleware.security.SecurityMiddleware",
     "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
     "monitor.pages.http.outage.OutageMiddleware",
@@ -115,7 +117,6 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True  # for SESSION_COOKIE_AGE, not only until the browser is closed
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # monitor.accounts.throttle has ours
-ALLAUTH_TRUSTED_PROXY_COUNT = 1 if env.behind_tls() else 0  # as monitor.api.http.client_address
 
 MFA_ADAPTER = "monitor.accounts.second_factors.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
@@ -151,7 +152,8 @@ GRIDCAST_SECOND_FACTOR_ROLES = environment.second_factor_roles()
 GRIDCAST_SECOND_FACTOR_DAYS = environment.second_factor_days()
 GRIDCAST_OIDC_SECOND_FACTOR_VALUES = environment.provider_factor_values()
 
-# Counters of failed logins. While Valkey is unreachable, each process counts by itself.
+# Public pages and logout tokens; monitor.accounts.throttle counts under the same prefix. While Valkey is
+# unreachable, each process has its own.
 CACHES = {
     "default": {
         "BACKEND": "monitor.accounts.valkey_cache.ValkeyCache",
@@ -184,7 +186,8 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_ENGINE = "monitor.accounts.session_store"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = environment.session_seconds()
-# Only behind a proxy that sets the header: clients could forge it otherwise.
+# The only peers that may say who the client is; ProxyMiddleware removes such headers of any other.
+GRIDCAST_PROXIES = proxies.proxies()
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.behind_tls() else None
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = env.behind_tls()
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # asked on this host, without the proxy

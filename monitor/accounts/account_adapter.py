@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
 from django.contrib.auth import authenticate
-from django.core.exceptions import PermissionDenied
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -16,6 +15,8 @@ from django.utils import timezone
 from monitor.accounts import attempts, doors, events, factor_duty, known_browsers, sessions
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
+from monitor.networks import ip_of
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, User
@@ -53,13 +54,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
         """Check a password; also when a user confirms an action by it."""
         name = credentials["username"]
-        attempt = attempts.password_attempt(request, name)
-        user = authenticate(request, username=name, password=credentials["password"])
-        if user is None:
-            events.refuse(request, name, "wrong name or password")
-            return None
-        attempt.succeed()
-        return user
+        with attempts.password_attempt(request, name) as attempt:
+            user = authenticate(request, username=name, password=credentials["password"])
+            if user is None:
+                events.refuse(request, name, "wrong name or password")
+                return None
+            attempt.succeed()
+            return user
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
         """Refuse a login by password or passkey of an account without a local door."""
@@ -90,6 +91,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
             request, *((at_provider.amr, at_provider.acr) if at_provider else ())
         )
         response: HttpResponse = super().post_login(request, user, **kwargs)
+        attempts.take_back_start(request)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response
 
@@ -107,10 +109,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """Return the address of the client; ``::`` if it is none, as for a client at a Unix socket."""
-        try:
-            return str(super().get_client_ip(request))
-        except PermissionDenied:
-            return "::"
+        address = client_address(request)
+        return address if ip_of(address) else "::"
 
     def add_message(
         self,

@@ -36,7 +36,7 @@ def _emergency_accounts() -> list[CheckMessage]:
     faults: list[CheckMessage] = []
     if missing := sorted(names - set(rows.values_list("username", flat=True))):
         faults.append(
-            Warning(f"GRIDCAST_LOCAL_LOGIN: there is no account {', '.join(missing)}.", id="monitor.W011")
+            Warning(f"GRIDCAST_LOCAL_LOGIN: there is no account {', '.join(missing)}.", id="monitor.W014")
         )
     administrators = rows.filter(is_active=True, is_superuser=True)
     if not any(user.has_usable_password() for user in administrators):
@@ -45,7 +45,7 @@ def _emergency_accounts() -> list[CheckMessage]:
             " without one, nothing opens the service while the provider is away."
         )
         hint = "The role has to be granted here: manage.py access grant USER administrator"
-        faults.append(Error(message, hint=hint, id="monitor.E017"))
+        faults.append(Error(message, hint=hint, id="monitor.E019"))
     return faults
 
 
@@ -63,4 +63,4 @@ def _unclear_roles() -> list[CheckMessage]:
         f" {', '.join(unclear[:MOST_NAMED])}{more}."
     )
     hint = "They count without the provider. Revoke those that it decides: manage.py access revoke USER ROLE"
-    return [Warning(message, hint=hint, id="monitor.W012")]
+    return [Warning(message, hint=hint, id="monitor.W016")]

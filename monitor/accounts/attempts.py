@@ -1,49 +1,78 @@
-"""Attempts to log in, counted by what a request says; too many are answered with 429."""
+"""Attempts to log in, counted by what a request says.
+
+Too many failures are answered with 429, too many attempts at once with 503.
+"""
 
 from __future__ import annotations
 
 import unicodedata
+from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from allauth.core.exceptions import ImmediateHttpResponse
-from django.core.cache import cache
 from django.shortcuts import render
 
 from monitor.accounts import events, known_browsers, throttle
-from monitor.accounts.throttle import TooManyFailures
+from monitor.accounts.throttle import CountedAct, TooManyAtOnce, TooManyFailures
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from django.contrib.auth.models import AbstractBaseUser
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.accounts.throttle import Attempt, Counted
+    from monitor.accounts.throttle import Attempt, Counted, FailureLimit
+
+RETRY_SECONDS = 2  # an attempt is checked within a second
+_START = "login-start"  # in the session
+_OF_CODES = (
+    throttle.SECOND_FACTOR,
+    throttle.SECOND_FACTOR_IN_KNOWN_BROWSER,
+    throttle.SECOND_FACTOR_IN_ALL,
+)
 
 
-def password_attempt(request: HttpRequest, username: str) -> Attempt:
-    """Count an attempt to log in as *username* with a password.
+def password_attempt(request: HttpRequest, username: str) -> AbstractContextManager[Attempt]:
+    """Count an attempt to log in as *username* with a password, which the block checks.
 
     Raises:
-        ImmediateHttpResponse: too many attempts have failed; allauth's middleware sends the answer.
+        ImmediateHttpResponse: too many attempts have failed, or are under way; allauth's middleware sends
+            the answer.
     """
-    name, address = normalised(username), events.client_address(request)
+    name, address = normalised(username), client_address(request)
     if browser := known_browsers.browser_of(request, name):
         at_account: list[Counted] = [(throttle.KNOWN_BROWSER, browser)]
     else:
         at_account = [(throttle.USER_AT_ADDRESS, f"{name} {_narrowest(address)}"), (throttle.USER, name)]
-    return _begin(request, username, [*throttle.networks(address), *at_account])
+    return _attempt(request, username, [*throttle.networks(address), *at_account])
 
 
-def code_attempt(request: HttpRequest, user: AbstractBaseUser) -> Attempt:
-    """Count an attempt to enter a code of a second factor of *user*.
+def code_attempt(request: HttpRequest, user: AbstractBaseUser) -> AbstractContextManager[Attempt]:
+    """Count an attempt to enter a code of a second factor of *user*, which the block checks.
+
+    An attacker who knows the password uses up only what unknown browsers may fail.
 
     Raises:
         ImmediateHttpResponse: as in ``password_attempt``.
     """
-    name = user.get_username()
-    return _begin(request, name, [(throttle.SECOND_FACTOR, normalised(name))])
+    name = normalised(user.get_username())
+    browser = known_browsers.browser_of(request, name)
+    at_browser = (
+        (throttle.SECOND_FACTOR_IN_KNOWN_BROWSER, browser) if browser else (throttle.SECOND_FACTOR, name)
+    )
+    return _attempt(request, user.get_username(), [at_browser, (throttle.SECOND_FACTOR_IN_ALL, name)])
+
+
+def anonymous_attempt(request: HttpRequest) -> AbstractContextManager[Attempt]:
+    """Count an attempt to log in that names no account yet, such as with a passkey.
+
+    Raises:
+        ImmediateHttpResponse: as in ``password_attempt``.
+    """
+    return _attempt(request, "", throttle.networks(client_address(request)))
 
 
 def start(request: HttpRequest) -> None:
@@ -52,22 +81,29 @@ def start(request: HttpRequest) -> None:
     Raises:
         ImmediateHttpResponse: as in ``password_attempt``.
     """
-    _begin(request, "", [(throttle.START, _narrowest(events.client_address(request)))])
+    try:
+        act = throttle.limits().count(throttle.START, _narrowest(client_address(request)))
+    except TooManyFailures as error:
+        raise _refusal(request, "", error) from error
+    request.session[_START] = [act.key, act.ends]
 
 
-def anonymous_attempt(request: HttpRequest) -> Attempt:
-    """Count an attempt to log in that names no account yet, such as with a passkey.
+def take_back_start(request: HttpRequest) -> None:
+    """Count the start of this session's login no longer: the login has succeeded."""
+    if started := request.session.pop(_START, None):
+        throttle.limits().take_back(CountedAct(*started))
+
+
+def unlock(username: str) -> dict[FailureLimit, int]:
+    """Forget the failed attempts at the account *username*, from unknown browsers; return how many.
 
     Raises:
-        ImmediateHttpResponse: as in ``password_attempt``.
+        redis.RedisError: Valkey is unreachable; each web process has counts of its own.
     """
-    return _begin(request, "", throttle.networks(events.client_address(request)))
-
-
-def unlock(username: str) -> None:
-    """Forget the failed attempts at the account *username* of the current window, from unknown browsers."""
     name = normalised(username)
-    throttle.forgive(cache, [(throttle.USER, name), (throttle.SECOND_FACTOR, name)])
+    unlocked = (throttle.USER, throttle.SECOND_FACTOR, throttle.SECOND_FACTOR_IN_ALL)
+    forgotten = throttle.limits().forget([(limit, name) for limit in unlocked])
+    return dict(zip(unlocked, forgotten, strict=True))
 
 
 def normalised(username: str) -> str:
@@ -79,22 +115,36 @@ def _narrowest(address: str) -> str:
     return throttle.networks(address)[-1][1]
 
 
-def _begin(request: HttpRequest, username: str, counted: Sequence[Counted]) -> Attempt:
-    try:
-        return throttle.begin(cache, counted)
-    except TooManyFailures as error:
-        if error.is_news:  # one line a window: refusals must not fill the log
-            events.refuse(request, username, str(error))
-        raise ImmediateHttpResponse(_too_many(request, error)) from error
+@contextmanager
+def _attempt(request: HttpRequest, username: str, counted: Sequence[Counted]) -> Iterator[Attempt]:
+    with ExitStack() as stack:
+        try:
+            attempt = stack.enter_context(throttle.limits().attempt(counted))
+        except TooManyFailures as error:
+            raise _refusal(request, username, error) from error
+        except TooManyAtOnce as error:
+            raise ImmediateHttpResponse(_busy(request)) from error
+        yield attempt
 
 
-def _too_many(request: HttpRequest, error: TooManyFailures) -> HttpResponse:
+def _refusal(request: HttpRequest, username: str, error: TooManyFailures) -> ImmediateHttpResponse:
+    if error.is_news:  # one line a window: refusals must not fill the log
+        events.refuse(request, username, str(error))
     context = {
         "minutes": -(-error.retry_seconds // 60),
-        "is_second_factor": error.limit == throttle.SECOND_FACTOR,
+        "is_second_factor": error.limit in _OF_CODES,
         "is_address": error.limit in {throttle.ADDRESS, throttle.NETWORK, throttle.START},
     }
     response = render(request, "429.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
-    response["Retry-After"] = str(error.retry_seconds)
+    return ImmediateHttpResponse(_not_stored(response, error.retry_seconds))
+
+
+def _busy(request: HttpRequest) -> HttpResponse:
+    response = render(request, "login_busy.html", status=HTTPStatus.SERVICE_UNAVAILABLE)
+    return _not_stored(response, RETRY_SECONDS)
+
+
+def _not_stored(response: HttpResponse, retry_seconds: int) -> HttpResponse:
+    response["Retry-After"] = str(retry_seconds)
     response["Cache-Control"] = "no-store"
     return response

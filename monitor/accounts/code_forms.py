@@ -17,18 +17,19 @@ class _CountedCode:
     def clean_code(self) -> str:
         user = self.user  # type: ignore[attr-defined]  # of allauth's form
         code: str = self.cleaned_data["code"]  # type: ignore[attr-defined]
-        attempt = attempts.code_attempt(context.request, user)
-        try:
-            self.authenticator = codes.use(user, code)
-        except codes.UsedCode as error:
-            events.refuse(context.request, user.get_username(), f"code used already ({error.factor.type})")
-            raise get_adapter().validation_error(f"used_{error.factor.type}") from error
-        except codes.WrongCode as error:
-            if error.factor is not None:
-                self._emit_authentication_failed(error.factor)  # type: ignore[attr-defined]
-            raise get_adapter().validation_error("incorrect_code") from error
-        attempt.succeed()
-        return code
+        with attempts.code_attempt(context.request, user) as attempt:
+            try:
+                self.authenticator = codes.use(user, code)
+            except codes.UsedCode as error:
+                reason = f"code used already ({error.factor.type})"
+                events.refuse(context.request, user.get_username(), reason)
+                raise get_adapter().validation_error(f"used_{error.factor.type}") from error
+            except codes.WrongCode as error:
+                if error.factor is not None:
+                    self._emit_authentication_failed(error.factor)  # type: ignore[attr-defined]
+                raise get_adapter().validation_error("incorrect_code") from error
+            attempt.succeed()
+            return code
 
 
 class LoginCodeForm(_CountedCode, AuthenticateForm):  # type: ignore[misc]  # allauth has no types

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from monitor.env import InvalidVariable, networks, whole_number
+from monitor.env import InvalidVariable, whole_number
+from monitor.web.proxies import Proxies, named_proxies
 
-if TYPE_CHECKING:
-    from ipaddress import IPv4Network, IPv6Network
+REMOTE_USER_PROXIES = "GRIDCAST_REMOTE_USER_PROXIES"
 
 
 def session_seconds() -> int:
@@ -124,29 +123,34 @@ def parse_roles(text: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class RemoteUser:
-    """The header by which the proxies of *networks* say which user they have authenticated.
+    """The header by which *proxies* say which user they have authenticated.
 
     *role* is that of accounts made for users that have none; empty: no accounts are made.
     """
 
     header: str
-    networks: tuple[IPv4Network | IPv6Network, ...]
+    proxies: Proxies
     role: str
+
+    @property
+    def key(self) -> str:
+        """Return the name of the header in a WSGI environment."""
+        return f"HTTP_{self.header.upper().replace('-', '_')}"
 
 
 def remote_user() -> RemoteUser | None:
     """Return how a proxy names users; None unless it is configured.
 
     Raises:
-        InvalidVariable: the proxies are missing, or are no addresses or networks.
+        InvalidVariable: the proxies are missing, or are no addresses, networks or ``unix``.
     """
     header = os.environ.get("GRIDCAST_REMOTE_USER_HEADER", "")
     if not header:
         return None
-    proxies = networks("GRIDCAST_REMOTE_USER_PROXIES")
-    if not proxies:
+    proxies = named_proxies(REMOTE_USER_PROXIES)
+    if not (proxies.networks or proxies.is_unix):
         raise InvalidVariable(
             "GRIDCAST_REMOTE_USER_HEADER is set: expected the addresses of the proxies that may send it in"
-            " GRIDCAST_REMOTE_USER_PROXIES, such as 127.0.0.1,::1"
+            f" {REMOTE_USER_PROXIES}, such as 127.0.0.1,::1, or unix"
         )
     return RemoteUser(header, proxies, os.environ.get("GRIDCAST_REMOTE_USER_ROLE", ""))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from allauth.account.adapter import get_adapter
 from allauth.account.signals import user_logged_in
 from allauth.mfa import signals as second_factors
 from allauth.socialaccount.adapter import get_adapter as get_provider_adapter
@@ -17,6 +16,7 @@ from django.contrib.auth.signals import user_logged_out, user_login_failed
 
 from monitor.access.audit_trail import note
 from monitor.accounts import sessions
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -38,19 +38,18 @@ def connect() -> None:
 
 def record(request: HttpRequest, name: str, event: str) -> None:
     """Log *event* of the account *name*, as the request gives it."""
-    logger.info("%s: user %r from %s", event, name, client_address(request))
+    logger.info("%s: user %r from %s", event, name, _source(request))
 
 
 def refuse(request: HttpRequest, name: str, reason: str) -> None:
     """Log that a login as *name* was refused, and announce it as Django does a wrong password."""
     one_line = " ".join(reason.split())  # it may have the text of an identity provider
-    logger.warning("login refused: user %r from %s: %s", name, client_address(request), one_line)
+    logger.warning("login refused: user %r from %s: %s", name, _source(request), one_line)
     user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
 
 
-def client_address(request: HttpRequest) -> str:
-    """Return the address of the client, as ``AccountAdapter.get_client_ip``."""
-    return str(get_adapter().get_client_ip(request))
+def _source(request: HttpRequest) -> str:
+    return client_address(request) or "a Unix socket"
 
 
 def _logged_in(request: HttpRequest, user: AbstractBaseUser, **_: Any) -> None:

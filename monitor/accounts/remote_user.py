@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -21,10 +20,12 @@ from monitor.access import audit, roles
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import group_roles
-from monitor.accounts.events import client_address
+from monitor.accounts.environment import REMOTE_USER_PROXIES
+from monitor.log import OncePer
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.role import acting
-from monitor.networks import is_within
+from monitor.web.client_address import client_address, peer_of
+from monitor.web.proxies import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,15 +36,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOG_SECONDS = 60.0
+MOST_SHOWN = 200  # characters of a name, in the log
 _NAME = re.compile(r"[\w.@+-]{1,150}", re.ASCII)  # a list of two headers has a comma
 
 
 class RemoteUserMiddleware:
     """Take the user of a request from a header, if the request comes from a proxy that may send it.
 
-    The header of any other client is ignored and logged. The user holds for this one request: there is no
-    session that could outlive the one at the proxy, and a session of another user is ignored.
+    ``ProxyMiddleware`` has removed the header of any other client, which is logged here. The user holds for
+    this one request: there is no session that could outlive the one at the proxy, and a session of another
+    user is ignored.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -51,15 +53,14 @@ class RemoteUserMiddleware:
             raise MiddlewareNotUsed
         self.get_response = get_response
         self.configured: RemoteUser = settings.GRIDCAST_REMOTE_USER
-        self.key = f"HTTP_{self.configured.header.upper().replace('-', '_')}"
-        self._log_at = 0.0
+        self._lines = OncePer()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        name = request.META.pop(self.key, None)
-        if name is None:
+        if (unproven := getattr(request, "unproven_remote_user", None)) is not None:
+            self._log_untrusted(request, unproven)
             return self.get_response(request)
-        if not self._is_trusted(request):
-            self._log_untrusted(request, name)
+        name = request.META.pop(self.configured.key, None)
+        if name is None:
             return self.get_response(request)
         user = self._user(request, name)
         if user is None:
@@ -74,10 +75,6 @@ class RemoteUserMiddleware:
                 status=HTTPStatus.FORBIDDEN,
             )
         return self.get_response(request)
-
-    def _is_trusted(self, request: HttpRequest) -> bool:
-        """Return whether the connection comes from a proxy; what ``X-Forwarded-For`` says is no matter."""
-        return is_within(str(request.META.get("REMOTE_ADDR", "")), self.configured.networks)
 
     def _user(self, request: HttpRequest, name: str) -> User | None:
         if not _NAME.fullmatch(name):
@@ -113,13 +110,12 @@ class RemoteUserMiddleware:
 
     def _log_untrusted(self, request: HttpRequest, name: str) -> None:
         user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
-        now = time.monotonic()
-        if now >= self._log_at:  # one line a minute
-            self._log_at = now + LOG_SECONDS
-            peer = request.META.get("REMOTE_ADDR", "")
+        if self._lines.is_due():
             logger.warning(
-                "%s ignored: %s is none of GRIDCAST_REMOTE_USER_PROXIES, and named %r",
+                "%s ignored: %s and %s do not both have %s, which named %r",
                 self.configured.header,
-                peer,
-                name,
+                VARIABLE,
+                REMOTE_USER_PROXIES,
+                peer_of(request) or "a Unix socket",
+                name[:MOST_SHOWN],
             )

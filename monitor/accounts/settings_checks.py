@@ -11,19 +11,23 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import DatabaseError
 from django.http.request import validate_host
 
+from monitor.accounts.environment import REMOTE_USER_PROXIES
 from monitor.accounts.provider.documents import parse_discovery, tenant_fault
 from monitor.accounts.provider.faults import ProviderFault
-from monitor.checks import SETTINGS
+from monitor.checks import SETTINGS, WIDE_PREFIX
 from monitor.env import is_loopback
 from monitor.models import ProviderMetadata
 from monitor.models.role import UserRole
+from monitor.web.proxies import VARIABLE, Proxies
 
 if TYPE_CHECKING:
     from monitor.accounts.environment import IdentityProvider, RemoteUser
 
 # Headers that clients, or proxies for other reasons, send by themselves.
-_TAKEN = {"authorization", "cookie", "host", "origin", "referer", "user-agent", "x-forwarded-for"}
-_WIDE = {4: 16, 6: 48}  # prefix lengths of networks in which strangers may be
+_TAKEN = {
+    *("authorization", "cookie", "forwarded", "host", "origin", "referer", "user-agent", "x-real-ip"),
+    *("x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-request-id"),
+}
 
 
 @register(SETTINGS)
@@ -64,7 +68,7 @@ def own_address(**_: Any) -> list[CheckMessage]:
 
 @register(SETTINGS)
 def remote_user(**_: Any) -> list[CheckMessage]:
-    return remote_user_faults(settings.GRIDCAST_REMOTE_USER)
+    return remote_user_faults(settings.GRIDCAST_REMOTE_USER, settings.GRIDCAST_PROXIES)
 
 
 @register(SETTINGS)
@@ -81,7 +85,7 @@ def second_factor_faults(
 ) -> list[CheckMessage]:
     faults: list[CheckMessage] = [
         _error(
-            17,
+            20,
             f"GRIDCAST_SECOND_FACTOR_ROLES: expected some of the roles {', '.join(UserRole.values)},"
             f" separated by commas, got {role!r}.",
         )
@@ -93,7 +97,7 @@ def second_factor_faults(
                 "GRIDCAST_OIDC_SECOND_FACTOR_VALUES has no effect without GRIDCAST_SECOND_FACTOR_ROLES and"
                 " GRIDCAST_OIDC_URL.",
                 hint="Set both, or remove it.",
-                id="monitor.W011",
+                id="monitor.W015",
             )
         )
     return faults
@@ -141,7 +145,7 @@ def _issuer_faults(url: str) -> list[CheckMessage]:
     return faults
 
 
-def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
+def remote_user_faults(configured: RemoteUser | None, proxies: Proxies) -> list[CheckMessage]:
     if configured is None:
         return []
     faults: list[CheckMessage] = []
@@ -166,11 +170,26 @@ def remote_user_faults(configured: RemoteUser | None) -> list[CheckMessage]:
                 f" got {configured.role!r}.",
             )
         )
-    wide = [str(network) for network in configured.networks if network.prefixlen < _WIDE[network.version]]
+    return [*faults, *_proxy_faults(configured.proxies, proxies)]
+
+
+def _proxy_faults(trusted: Proxies, proxies: Proxies) -> list[CheckMessage]:
+    """Return what is wrong with the proxies that may name a user."""
+    faults: list[CheckMessage] = []
+    if missing := str(trusted.without(proxies)):
+        named = str(proxies)
+        faults.append(
+            _error(
+                30,
+                f"{REMOTE_USER_PROXIES}: expected proxies that {VARIABLE} lists ({named or 'it lists none'}),"
+                f" got {missing} as well. Set {VARIABLE}={f'{named},' if named else ''}{missing}",
+            )
+        )
+    wide = [str(each) for each in trusted.networks if each.prefixlen < WIDE_PREFIX[each.version]]
     if wide:
         faults.append(
             Warning(
-                f"GRIDCAST_REMOTE_USER_PROXIES: any host of {', '.join(wide)} can log in as any user.",
+                f"{REMOTE_USER_PROXIES}: any host of {', '.join(wide)} can log in as any user.",
                 hint="Name the addresses of the proxies.",
                 id="monitor.W010",
             )

@@ -14,7 +14,6 @@ from pydantic import StringConstraints
 
 from monitor.api.http import envelope
 from monitor.api.http.auth import AgentAuth, agent_key
-from monitor.api.http.client_address import client_address
 from monitor.api.http.declare import declare
 from monitor.api.http.envelope import EnvelopeError
 from monitor.api.http.permission import subject_of
@@ -28,6 +27,7 @@ from monitor.fleet.exchange import EXCHANGE_SECONDS, TooManyExchanges, exchange,
 from monitor.fleet.signatures import Purpose
 from monitor.ingest.chain_limit import TooManyChains, TooManyExtraRecords
 from monitor.ingest.http_senders import IngestBusy, ingest_records
+from monitor.web.client_address import client_address
 from reporters.fields import Unfit
 from reporters.report import rfc3339
 from reporters.spool.lanes import Lane

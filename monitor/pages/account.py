@@ -124,11 +124,11 @@ class ChangePassword(PasswordChangeView):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Throttle as a login: the form also tells whether the old password is right."""
-        attempt = attempts.password_attempt(request, request.user.get_username())
-        response = super().post(request, *args, **kwargs)
-        if "old_password" not in getattr(self, "refused_fields", ()):
-            attempt.succeed()
-        return response
+        with attempts.password_attempt(request, request.user.get_username()) as attempt:
+            response = super().post(request, *args, **kwargs)
+            if "old_password" not in getattr(self, "refused_fields", ()):
+                attempt.succeed()
+            return response
 
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         response = super().form_valid(form)

@@ -75,11 +75,11 @@ class PasskeyLogin(LoginWebAuthnView):  # type: ignore[misc]
             raise PermissionDenied(str(error)) from error
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        attempt = attempts.anonymous_attempt(request)
-        response: HttpResponse = super().post(request, *args, **kwargs)
-        if request.user.is_authenticated:
-            attempt.succeed()
-        return response
+        with attempts.anonymous_attempt(request) as attempt:
+            response: HttpResponse = super().post(request, *args, **kwargs)
+            if request.user.is_authenticated:
+                attempt.succeed()
+            return response
 
 
 class Logout(LogoutView):

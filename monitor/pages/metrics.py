@@ -10,7 +10,6 @@ from django.urls import path
 from django.views.decorators.http import require_safe
 
 from monitor.api.http.auth import TokenAuth
-from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import Refused, of_refused
 from monitor.metrics.definitions import Group
 from monitor.metrics.exposition import ScrapesBusy, expose
@@ -20,6 +19,7 @@ from monitor.metrics.text_format import decompressed
 from monitor.models.role import reads_measurements
 from monitor.networks import is_within
 from monitor.pages.http.read_form import accepts_long_query
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

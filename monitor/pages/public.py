@@ -20,12 +20,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from monitor.accounts import throttle
-from monitor.accounts.events import client_address
 from monitor.charts.badge import badge as draw_badge
 from monitor.log import request_id
 from monitor.overview.public_status import PublicSite, PublicSuite, public_status
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import Rendering, compute, has_failed
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def limited(
     def counted(request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> HttpResponse:
         network = throttle.networks(client_address(request))[-1][1]
         try:
-            throttle.begin(cache, [(REQUESTS, network)])
+            throttle.limits().count(REQUESTS, network)
         except throttle.TooManyFailures as error:
             text = f"Too many requests from {network}: again in {error.retry_seconds} s.\n"
             headers = {"Retry-After": str(error.retry_seconds), "Cache-Control": "no-store"}

@@ -79,7 +79,6 @@ def end(request: HttpRequest) -> HttpResponse:
     """End what a user does here who has logged out at the provider, which posts a logout token."""
     if settings.GRIDCAST_IDENTITY_PROVIDER is None:
         raise Http404
-    attempts.start(request)
     headers = {"Cache-Control": "no-store"}
     try:
         identity = end_by_provider(

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from ipaddress import IPv6Address
 from typing import Any
 
-from monitor import env
 from monitor.networks import ip_of, ipv6_network
+from monitor.web.proxies import Proxies
 
 LOG_SECONDS = 60.0
 
@@ -24,7 +24,7 @@ class AddressLimit:
     """Counts the connections of each client; those of *proxies* are never too many."""
 
     def __init__(
-        self, most: int, proxies: env.Proxies, log: Any, clock: Callable[[], float] = time.monotonic
+        self, most: int, proxies: Proxies, log: Any, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.most, self._proxies, self._log, self._clock = most, proxies, log, clock
         self._connections: Counter[str] = Counter()

@@ -28,6 +28,7 @@ from monitor.web.address_limit import AddressLimit, client_of
 from monitor.web.connection import Connection, Phase
 from monitor.web.limits import Limits
 from monitor.web.outgoing import Outgoing
+from monitor.web.proxies import proxies
 from monitor.web.refusal import Refusal
 from monitor.web.replacement import Replacement, ending_lock
 from monitor.web.request_reader import RequestReader
@@ -50,8 +51,11 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.cfg.set("limit_request_line", 0)  # the reader limits it: gunicorn accepts at most 8190 bytes
+        # The application decides which peers are proxies: gunicorn believes any peer on this host.
+        self.cfg.set("secure_scheme_headers", {})
+        self.cfg.set("forwarder_headers", "")
         self._connections: set[Connection] = set()
-        self._addresses = AddressLimit(environment.connections_per_address(), env.proxies(), self.log)
+        self._addresses = AddressLimit(environment.connections_per_address(), proxies(), self.log)
         self._waiting_threads = threading.Semaphore(max(self.cfg.threads // 2, 1))
         self._checked_at = 0.0
         self._received_bytes = 0  # since then
@@ -67,7 +71,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         try:
             environment.web_max_bytes()
             environment.connections_per_address()
-            env.proxies()
+            proxies()
         except env.InvalidVariable as error:
             raise ConfigError(str(error)) from None
 
@@ -87,6 +91,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
                 raise
             return
         raw.setblocking(False)
+        if not isinstance(address, tuple):
+            address = ""  # a Unix socket: a client can give its end any name, such as 127.0.0.1
         outgoing = Outgoing(raw, self.limits, self._waiting_threads)
         reader = RequestReader(self.cfg, address, self.limits)
         connection = Connection(raw, address, listener.getsockname(), reader, outgoing, self.limits)

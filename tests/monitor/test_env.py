@@ -225,20 +225,6 @@ def test_the_collector_is_a_url_with_or_without_the_path_of_traces(monkeypatch: 
         env.otlp_endpoint()
 
 
-def test_proxies_are_addresses_networks_and_those_of_unix_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not any(env.proxies().includes(peer) for peer in ("127.0.0.1", "::1", ""))
-    monkeypatch.setenv("GRIDCAST_PROXIES", "10.1.2.3, 10.9.0.0/16 ,2001:db8::/32,unix,")
-    peers = ["10.1.2.3", "::ffff:10.9.8.7", "2001:db8::5", ""]
-    assert [peer for peer in [*peers, "10.1.2.4", "::1"] if env.proxies().includes(peer)] == peers
-
-
-@pytest.mark.parametrize("text", ["proxy.example.org", "10.0.0.1/8", "10.0.0", "Unix", "*"])
-def test_the_error_about_a_bad_proxy_names_the_variable(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("GRIDCAST_PROXIES", text)
-    with pytest.raises(env.InvalidVariable, match=r"GRIDCAST_PROXIES: expected addresses and .* unix"):
-        env.proxies()
-
-
 @pytest.mark.parametrize(
     "url",
     [

@@ -10,7 +10,6 @@ from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
 
 from monitor.accounts.factor_duty import factor_duty
-from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import Refused
 from monitor.fleet import tokens
 from monitor.ingest.group_commit import GroupCommit
@@ -24,6 +23,7 @@ from monitor.models.role import reads_measurements
 from monitor.models.site import OPERATE, may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
 from monitor.models.webhook import MANAGE_WEBHOOKS
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet

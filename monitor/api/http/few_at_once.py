@@ -14,8 +14,8 @@ from django.http import HttpResponse
 from django.template.loader import render_to_string
 
 from monitor.access.download_places import AT_ONCE, leave_place, take_place
-from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import Refused, of_refused
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,11 +30,11 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 
-from monitor.api.http.client_address import client_address
 from monitor.api.http.problems import too_much_processor_time
 from monitor.api.http.rate_limit import WINDOW_SECONDS, RateLimit, SharedTotals, Standing
 from monitor.models import ApiToken, ReporterKey
 from monitor.models.token import Sender
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

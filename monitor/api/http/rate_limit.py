@@ -20,8 +20,8 @@ from django.conf import settings
 from ninja.throttling import BaseThrottle
 
 from monitor import valkey
-from monitor.api.http.client_address import client_address
 from monitor.models.token import Sender
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -10,10 +10,11 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
+from redis import RedisError
 
 from monitor.access import roles
 from monitor.access.audit_trail import note
-from monitor.accounts import attempts, doors, sessions
+from monitor.accounts import attempts, doors, sessions, throttle
 from monitor.models import DoorOpening, Identity
 from monitor.models.role import acting
 
@@ -67,8 +68,20 @@ class Command(BaseCommand):
             self.stdout.write(getattr(self, f"_{action.replace('-', '_')}")(owner))
 
     def _unlock(self, user: User) -> str:
-        attempts.unlock(user.get_username())
-        return f"{user} can try to log in again; a blocked address waits for the end of its 15 minutes."
+        try:
+            forgotten = attempts.unlock(user.get_username())
+        except RedisError as error:
+            raise CommandError(
+                f"cannot forget failed logins of {user}: Valkey is unreachable, and each web process counts"
+                f" in its own memory: {error}"
+            ) from None
+        codes = max(forgotten[throttle.SECOND_FACTOR], forgotten[throttle.SECOND_FACTOR_IN_ALL])
+        failures = f"{forgotten[throttle.USER]} failed logins from unknown browsers and {codes} wrong codes"
+        note("failed logins", user.get_username(), before=failures)
+        return (
+            f"{user}: {failures} forgotten. Limits of an address, and of a browser in which the user has"
+            " logged in before, end after their 15 minutes."
+        )
 
     def _remove_second_factors(self, user: User) -> str:
         number, _ = Authenticator.objects.filter(user=user).delete()

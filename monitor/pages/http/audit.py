@@ -18,12 +18,12 @@ from monitor.access import audit
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.access.denials import Denials
-from monitor.api.http.client_address import client_address
 from monitor.log import without_ping_keys
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender
 from monitor.pages.http import outage
+from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

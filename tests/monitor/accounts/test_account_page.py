@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from allauth.usersessions.models import UserSession
@@ -13,9 +14,10 @@ from django.core.management import CommandError, call_command
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.utils import timezone
+from pytest_django import Settings
 
 from monitor.access import roles
-from monitor.accounts import sessions
+from monitor.accounts import sessions, throttle
 from monitor.models import Incident, IncidentSeries
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
@@ -151,9 +153,20 @@ def test_an_administrator_ends_sessions_by_a_command(browser: Client, reader: Us
     logged_in(browser, reader)
     call_command("account", "end-sessions", str(reader))
     assert not is_logged_in(browser)
-    call_command("account", "unlock", str(reader))
     with pytest.raises(CommandError, match="there is no user 'nobody-1'"):
         call_command("account", "unlock", "nobody-1")
+
+
+def test_without_valkey_no_account_is_unlocked_and_the_command_says_so(
+    reader: User, settings: Settings, tmp_path: Path
+) -> None:
+    settings.CELERY_BROKER_URL = f"redis+socket://{tmp_path}/nothing.sock"
+    throttle.limits.cache_clear()
+    try:
+        with pytest.raises(CommandError, match="Valkey is unreachable, and each web process counts"):
+            call_command("account", "unlock", str(reader))
+    finally:
+        throttle.limits.cache_clear()
 
 
 def test_lists_begin_with_the_suite_and_the_site_that_the_account_page_chooses(

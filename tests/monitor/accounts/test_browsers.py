@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 
 import pytest
@@ -13,6 +12,7 @@ from pytest_django import Settings
 from monitor.accounts.environment import RemoteUser
 from monitor.models import ApiToken
 from monitor.models.token import READ
+from monitor.web.proxies import ON_THIS_HOST
 
 PATH = "/api/v1/me"
 
@@ -47,7 +47,7 @@ def test_a_page_has_a_session_in_spite_of_a_token(bearer: Mapping[str, str]) -> 
 
 
 def test_a_user_named_by_a_proxy_counts_beside_an_invalid_token(settings: Settings, reader: User) -> None:
-    networks = (ipaddress.ip_network("127.0.0.0/8"),)
-    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", networks, "")
+    settings.GRIDCAST_PROXIES = ON_THIS_HOST
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", ON_THIS_HOST, "")
     headers = {"Authorization": "Bearer gcast_unknown", "Remote-User": str(reader)}
     assert Client().get(PATH, headers=headers).status_code == 200

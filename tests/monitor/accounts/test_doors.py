@@ -22,6 +22,7 @@ from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import ApiToken, AuditEvent, Identity
 from monitor.models.role import UserRole, act_as, acting, roles_of
+from monitor.web.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages import builders
@@ -196,7 +197,8 @@ def test_each_door_after_each_event(
     browser = browser_elsewhere()
     log_in(browser, reader)
     program = Client(headers={"Authorization": f"Bearer {token}"})
-    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", (ip_network("192.0.2.0/24"),), "")
+    settings.GRIDCAST_PROXIES = Proxies((ip_network("192.0.2.0/24"),), is_unix=False)
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", settings.GRIDCAST_PROXIES, "")
     proxied = Client(REMOTE_ADDR="192.0.2.7", headers={"Remote-User": reader.username})
     comes_in = {
         "password": _reads(browser),

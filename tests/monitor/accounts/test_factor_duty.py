@@ -21,6 +21,7 @@ from monitor.accounts.environment import RemoteUser
 from monitor.accounts.factor_duty import PROVIDER_FACTOR, keep_terms, note_provider_factor
 from monitor.models import ApiToken, SecondFactorTerm, UserRole
 from monitor.models.token import READ
+from monitor.web.proxies import Proxies
 from tests.monitor.accounts import identities
 from tests.monitor.accounts.logins import add_app, log_in
 from tests.monitor.pages import builders
@@ -124,8 +125,8 @@ def test_recovery_codes_alone_are_no_second_factor(browser: Client, late: User) 
 
 
 def test_a_user_that_a_proxy_names_needs_none(late: User, settings: Settings) -> None:
-    networks = (ipaddress.ip_network("192.0.2.80/32"),)
-    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", networks, "")
+    settings.GRIDCAST_PROXIES = Proxies((ipaddress.ip_network("192.0.2.80/32"),), is_unix=False)
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", settings.GRIDCAST_PROXIES, "")
     proxy = Client(REMOTE_ADDR="192.0.2.80", headers={"Remote-User": str(late)})
     assert opens(proxy)
 

@@ -9,13 +9,11 @@ from collections.abc import Callable
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.cache import cache
-from django.test import Client, RequestFactory
+from django.test import Client
 
-from monitor.accounts import attempts, events, throttle
+from monitor.accounts import attempts, events, failure_counts, throttle
 from monitor.accounts.hashing import Argon2
 from monitor.accounts.throttle import FailureLimit
-from monitor.api.http.client_address import client_address
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -29,7 +27,7 @@ def fail(browser: Client, user: User | str, times: int = 1) -> list[int]:
 def use_up(limit: FailureLimit, value: str, *, leaving: int = 0) -> None:
     """Count failures, as so many logins would."""
     for _ in range(limit.failures - leaving):
-        throttle.begin(cache, [(limit, value)])
+        throttle.limits().count(limit, value)
 
 
 def test_too_many_wrong_passwords_are_answered_with_429_and_logged(
@@ -40,7 +38,7 @@ def test_too_many_wrong_passwords_are_answered_with_429_and_logged(
         answer = log_in(browser, reader)
         assert answer.status_code == 429, "also with the right password: the answer must not tell"
         fail(browser, reader, 3)
-    assert 0 < int(answer["Retry-After"]) <= throttle.WINDOW_SECONDS
+    assert 0 < int(answer["Retry-After"]) <= failure_counts.WINDOW_SECONDS
     assert "You can try again in" in answer.content.decode()
     refusals = [
         record.getMessage() for record in caplog.records if "too many failures" in record.getMessage()
@@ -103,7 +101,7 @@ def test_many_addresses_cannot_lock_the_owner_out_of_a_known_browser(
     assert log_in(unknown, reader).status_code == 429
     log_in(known, reader)
     assert is_logged_in(known)
-    attempts.unlock(str(reader))
+    assert attempts.unlock(str(reader))[throttle.USER] == throttle.USER.failures
     log_in(unknown, reader)
     assert is_logged_in(unknown), "an administrator has unlocked the account"
 
@@ -181,13 +179,6 @@ def test_the_admin_site_has_no_login_of_its_own(browser: Client, reader: User) -
     refused = browser.get("/admin/", follow=True)
     assert (refused.status_code, "may not open the admin site" in refused.content.decode()) == (403, True)
     assert browser.get("/admin/password_change/").templates[0].name == "pages/account_password.html"
-
-
-def test_the_login_and_the_api_see_the_same_address() -> None:
-    request = RequestFactory().get(
-        "/", REMOTE_ADDR="192.0.2.1", HTTP_X_FORWARDED_FOR="203.0.113.9, 203.0.113.7"
-    )
-    assert events.client_address(request) == client_address(request) == "192.0.2.1"
 
 
 def test_a_client_at_a_unix_socket_can_log_in(reader: User) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,18 +22,20 @@ from monitor.accounts import remote_user
 from monitor.accounts.environment import RemoteUser
 from monitor.accounts.remote_user import RemoteUserMiddleware
 from monitor.models import AuditEvent
+from monitor.web.proxies import Proxies
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages import builders
 
 PROXY, STRANGER = "192.0.2.80", "192.0.2.81"
-CONFIGURED = RemoteUser("Remote-User", tuple(map(ipaddress.ip_network, (f"{PROXY}/32", "2001:db8::/64"))), "")
+PROXIES = Proxies(tuple(map(ipaddress.ip_network, (f"{PROXY}/32", "2001:db8::/64"))), is_unix=False)
+CONFIGURED = RemoteUser("Remote-User", PROXIES, "")
 Visit = Callable[..., Any]
 
 
 @pytest.fixture
 def visit(settings: Settings, db: None) -> Visit:
     """Send a request through all middleware; return what the page knows of the user."""
-    settings.GRIDCAST_REMOTE_USER = CONFIGURED
+    settings.GRIDCAST_REMOTE_USER, settings.GRIDCAST_PROXIES = CONFIGURED, PROXIES
 
     def sent(
         peer: str = PROXY, path: str = "/account/", browser: Client | None = None, **headers: str
@@ -67,7 +70,23 @@ def test_the_header_of_any_other_client_is_ignored_and_logged(
             assert answer.wsgi_request.failed_login == str(reader), "for the audit record"
     lines = [line for line in caplog.messages if "Remote-User ignored" in line]
     assert len(lines) == 1, "one line a minute"
-    assert f"{STRANGER} is none of GRIDCAST_REMOTE_USER_PROXIES" in lines[0]
+    assert f"GRIDCAST_PROXIES and GRIDCAST_REMOTE_USER_PROXIES do not both have {STRANGER}" in lines[0]
+
+
+def test_another_proxy_that_may_not_name_users_is_ignored_as_any_client(
+    visit: Visit, settings: Settings, reader: User
+) -> None:
+    settings.GRIDCAST_PROXIES = PROXIES.with_peer(STRANGER)
+    assert visit(STRANGER, remote_user=str(reader))["Location"] == "/login/?next=/account/"
+    settings.GRIDCAST_PROXIES = Proxies((), is_unix=False)
+    assert visit(remote_user=str(reader))["Location"] == "/login/?next=/account/"
+
+
+def test_a_proxy_at_a_unix_socket_names_users(visit: Visit, settings: Settings, reader: User) -> None:
+    proxies = Proxies((), is_unix=True)
+    settings.GRIDCAST_REMOTE_USER, settings.GRIDCAST_PROXIES = replace(CONFIGURED, proxies=proxies), proxies
+    assert user_of(visit("", remote_user=str(reader))) == str(reader)
+    assert visit(remote_user=str(reader)).status_code == 302
 
 
 def test_without_the_header_there_is_no_user(visit: Visit, reader: User) -> None:
@@ -106,7 +125,7 @@ def test_a_disabled_account_is_not_logged_in(visit: Visit, reader: User) -> None
 
 
 def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Settings) -> None:
-    settings.GRIDCAST_REMOTE_USER = RemoteUser("X-Forwarded-User", CONFIGURED.networks, "viewer")
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("X-Forwarded-User", PROXIES, "viewer")
     assert user_of(visit(x_forwarded_user="ada@GRID")) == "ada@GRID"
     user = User.objects.get(username="ada@GRID")
     assert [group.name for group in user.groups.all()] == ["viewer"]

@@ -136,6 +136,49 @@ def test_codes_cannot_be_guessed_without_end(browser_elsewhere: Browsers, reader
     assert int(answer["Retry-After"]) > 0
 
 
+def test_wrong_codes_elsewhere_do_not_keep_the_owner_out_of_a_known_browser(
+    browser: Client, browser_elsewhere: Browsers, reader: User, secret: str
+) -> None:
+    """The attacker knows the password; *browser* is the one in which the owner has logged in before."""
+    attacker = browser_elsewhere()
+    log_in(attacker, reader)
+    statuses = [attacker.post(STEP, {"code": "abc"}).status_code for _ in range(20)]
+    assert statuses == [200] * throttle.SECOND_FACTOR.failures + [429] * (
+        20 - throttle.SECOND_FACTOR.failures
+    )
+    log_in(browser, reader)
+    assert browser.post(STEP, {"code": "abc"}).status_code == 200, "the owner may mistype"
+    assert browser.post(STEP, {"code": code_of(secret)})["Location"] == "/"
+
+
+def test_a_known_browser_has_limits_as_well_and_all_browsers_together_have_one(
+    browser: Client, browser_elsewhere: Browsers, reader: User, secret: str
+) -> None:
+    log_in(browser, reader)
+    most = throttle.SECOND_FACTOR_IN_KNOWN_BROWSER.failures
+    assert [browser.post(STEP, {"code": "abc"}).status_code for _ in range(most + 1)][-2:] == [200, 429]
+    for _ in range(throttle.SECOND_FACTOR_IN_ALL.failures - most):
+        throttle.limits().count(throttle.SECOND_FACTOR_IN_ALL, str(reader))
+    other = browser_elsewhere()
+    log_in(other, reader)
+    answer = other.post(STEP, {"code": code_of(secret)})
+    assert (answer.status_code, "Too many wrong codes" in answer.content.decode()) == (429, True)
+
+
+def test_an_unlocked_account_takes_codes_again(
+    browser_elsewhere: Browsers, reader: User, secret: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    browser = browser_elsewhere()
+    log_in(browser, reader, "wrong")
+    log_in(browser, reader)
+    for _ in range(throttle.SECOND_FACTOR.failures + 1):
+        status = browser.post(STEP, {"code": "abc"}).status_code
+    assert status == 429
+    call_command("account", "unlock", str(reader))
+    assert f"{reader}: 1 failed logins from unknown browsers and 10 wrong codes" in capsys.readouterr().out
+    assert browser.post(STEP, {"code": code_of(secret)})["Location"] == "/"
+
+
 def test_a_login_that_waits_for_its_code_can_be_cancelled(browser: Client, reader: User, secret: str) -> None:
     log_in(browser, reader)
     assert browser.get("/login/")["Location"] == STEP

@@ -13,6 +13,7 @@ from monitor.accounts import environment, settings_checks
 from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.env import InvalidVariable
 from monitor.models import ProviderMetadata
+from monitor.web.proxies import Proxies, named_proxies, proxies
 
 PROVIDER = IdentityProvider(
     "https://id.example.org/realms/grid",
@@ -23,7 +24,7 @@ PROVIDER = IdentityProvider(
     "groups",
     (("viewer", "a"),),
 )
-REMOTE = RemoteUser("Remote-User", (ipaddress.ip_network("192.0.2.80/32"),), "viewer")
+REMOTE = RemoteUser("Remote-User", Proxies((ipaddress.ip_network("192.0.2.80/32"),), is_unix=False), "viewer")
 
 
 @pytest.mark.parametrize(
@@ -73,14 +74,15 @@ def test_an_identity_provider_that_cannot_work_is_refused(
         ({"header": "Cookie"}, ["has another meaning"]),
         ({"role": "root"}, ["one of the roles"]),
         (
-            {"networks": (ipaddress.ip_network("0.0.0.0/0"),)},
+            {"proxies": Proxies((ipaddress.ip_network("0.0.0.0/0"),), is_unix=False)},
             ["any host of 0.0.0.0/0 can log in"],
         ),
-        ({"networks": (ipaddress.ip_network("::/0"),)}, ["any host of ::/0"]),
+        ({"proxies": Proxies((ipaddress.ip_network("::/0"),), is_unix=False)}, ["any host of ::/0"]),
     ],
 )
 def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, object], texts: list[str]) -> None:
-    faults = settings_checks.remote_user_faults(replace(REMOTE, **changes))  # type: ignore[arg-type]
+    configured = replace(REMOTE, **changes)  # type: ignore[arg-type]
+    faults = settings_checks.remote_user_faults(configured, configured.proxies)
     assert len(faults) == len(texts)
     assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
 
@@ -96,6 +98,27 @@ def test_an_issuer_with_another_slash_at_its_end_is_said_so(settings: Settings) 
     )
     [warning] = settings_checks.discovered_issuer()
     assert (warning.id, warning.hint) == ("monitor.W011", f"Set GRIDCAST_OIDC_URL={issuer}")
+
+
+@pytest.mark.parametrize(
+    ("trusted", "named", "line"),
+    [
+        ("192.0.2.80", "192.0.2.0/24", None),
+        ("unix,192.0.2.80", "192.0.2.80,unix", None),
+        ("192.0.2.80,unix", "", "GRIDCAST_PROXIES=192.0.2.80,unix"),
+        ("192.0.2.80,unix", "unix", "GRIDCAST_PROXIES=unix,192.0.2.80"),
+        ("192.0.2.0/24", "192.0.2.80", "GRIDCAST_PROXIES=192.0.2.80,192.0.2.0/24"),
+        ("2001:db8::/64", "10.0.0.0/16", "GRIDCAST_PROXIES=10.0.0.0/16,2001:db8::/64"),
+    ],
+)
+def test_a_proxy_that_names_users_is_one_of_the_named_proxies(
+    monkeypatch: pytest.MonkeyPatch, trusted: str, named: str, line: str | None
+) -> None:
+    monkeypatch.setenv("GRIDCAST_REMOTE_USER_PROXIES", trusted)
+    monkeypatch.setenv("GRIDCAST_PROXIES", named)
+    configured = replace(REMOTE, proxies=named_proxies("GRIDCAST_REMOTE_USER_PROXIES"))
+    faults = settings_checks.remote_user_faults(configured, proxies())
+    assert [fault.msg.rpartition(" Set ")[2] for fault in faults] == ([line] if line else [])
 
 
 def test_nothing_is_checked_where_nothing_is_configured() -> None:
@@ -136,7 +159,7 @@ def test_roles_without_groups_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("proxies", "text"),
+    ("value", "text"),
     [
         ("", "expected the addresses"),
         ("proxy.example.org", "expected addresses and networks"),
@@ -144,11 +167,11 @@ def test_roles_without_groups_are_refused(text: str) -> None:
     ],
 )
 def test_a_header_without_its_proxies_is_refused(
-    monkeypatch: pytest.MonkeyPatch, proxies: str, text: str
+    monkeypatch: pytest.MonkeyPatch, value: str, text: str
 ) -> None:
     assert environment.remote_user() is None
     monkeypatch.setenv("GRIDCAST_REMOTE_USER_HEADER", "Remote-User")
-    monkeypatch.setenv("GRIDCAST_REMOTE_USER_PROXIES", proxies)
+    monkeypatch.setenv("GRIDCAST_REMOTE_USER_PROXIES", value)
     with pytest.raises(InvalidVariable, match=text):
         environment.remote_user()
 

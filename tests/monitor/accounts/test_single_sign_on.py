@@ -18,7 +18,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from monitor.access.roles import Grant, grant, present_grants, usual_identity
-from monitor.accounts import events, group_roles
+from monitor.accounts import events, group_roles, throttle
 from monitor.accounts.environment import IdentityProvider
 from monitor.models import ApiToken, AuditEvent, Site
 from monitor.models.role import UserRole, act_as
@@ -113,6 +113,21 @@ def test_roles_follow_the_groups_at_every_login(browser_elsewhere: Browsers, pro
     assert roles(provider) == ["scheduler"], "what is granted here counts without the provider"
     assert user.groups.filter(name="readers of one suite").exists(), "a group that is no role stays"
     assert not User.objects.filter(username=f"{provider.name}2").exists(), "no second account"
+
+
+def test_a_login_that_succeeds_returns_its_start_and_one_that_fails_does_not(
+    browser: Client, provider: Provider
+) -> None:
+    counted = [(throttle.START, browser.defaults["REMOTE_ADDR"])]
+    provider.knows("/grid/ops")
+    for _ in range(3):
+        provider.log_in(browser)
+        browser.post("/logout/")
+    assert throttle.limits().forget(counted) == [0]
+    provider.knows("chess")
+    assert provider.log_in(browser).status_code == 403
+    browser.get("/login/sso/")
+    assert throttle.limits().forget(counted) == [2]
 
 
 def test_a_user_without_a_mapped_group_is_refused(

@@ -11,7 +11,6 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache, caches
 
-from monitor.accounts import throttle
 from monitor.accounts.valkey_cache import ValkeyCache
 from monitor.valkey import PAUSE_SECONDS
 from tests.waiting import eventually
@@ -40,13 +39,12 @@ def test_values_expire() -> None:
     assert eventually(lambda: not cache.has_key(key))
 
 
-def test_without_valkey_limits_hold_for_the_process(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def test_without_valkey_values_are_kept_in_the_process(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
     lonely = cache_at(f"redis+socket://{tmp_path}/nothing.sock")
     with caplog.at_level(logging.WARNING):
-        for _ in range(throttle.USER.failures):
-            throttle.begin(lonely, [(throttle.USER, "ada")])
-        with pytest.raises(throttle.TooManyFailures):
-            throttle.begin(lonely, [(throttle.USER, "ada")])
+        assert [lonely.add("code", value=True, timeout=60) for _ in range(3)] == [True, False, False]
     assert caplog.text.count("Valkey is unreachable") == 1, (
         "it is asked once in some seconds, and waits for none"
     )
@@ -64,15 +62,12 @@ def test_valkey_is_used_again_when_it_answers() -> None:
     assert returning.get("key") is None
 
 
-def test_other_names_push_no_counter_out_of_memory(tmp_path: Path) -> None:
+def test_other_values_push_none_out_of_memory(tmp_path: Path) -> None:
     lonely = cache_at(f"redis+socket://{tmp_path}/nothing.sock")
-    throttle.begin(lonely, [(throttle.USER_AT_ADDRESS, "ada")], 0.0)
+    lonely.add("code", value=True, timeout=60)
     for number in range(1_000):
         lonely.add(f"other-{number}", 0, timeout=60)
-    for _ in range(throttle.USER_AT_ADDRESS.failures - 1):
-        throttle.begin(lonely, [(throttle.USER_AT_ADDRESS, "ada")], 0.0)
-    with pytest.raises(throttle.TooManyFailures):
-        throttle.begin(lonely, [(throttle.USER_AT_ADDRESS, "ada")], 0.0)
+    assert lonely.has_key("code")
 
 
 def test_clearing_the_cache_leaves_the_broker_alone() -> None:

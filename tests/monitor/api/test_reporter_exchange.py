@@ -41,6 +41,7 @@ from monitor.models import (
     Series,
 )
 from monitor.models.run import State
+from monitor.web.proxies import ON_THIS_HOST
 from reporters.report import parse_rfc3339, rfc3339, run_id
 from reporters.spool.receipts import Receipt, RecordRange
 from reporters.spool.records import encode_parts
@@ -106,7 +107,7 @@ def test_behind_a_proxy_the_client_is_the_last_forwarded_address(
     agent = SiteAgent(reporter, tmp_path)
     agent.client = Client(headers={"x-forwarded-for": "198.51.100.1, 192.0.2.9"})
     agent.enrol("AAAA")
-    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    settings.GRIDCAST_PROXIES = ON_THIS_HOST
     agent.enrol("AAAA")
     assert set(EnrolmentAttempt.objects.values_list("address", flat=True)) == {"127.0.0.1", "192.0.2.9"}
 

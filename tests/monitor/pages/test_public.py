@@ -30,7 +30,8 @@ REFUSED = "cannot connect to site2.example.org:22: Connection refused"
 def own_cache(settings: Any) -> None:
     """A cache that tests in other processes do not share."""
     backend = "django.core.cache.backends.locmem.LocMemCache"
-    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": uuid.uuid4().hex}}
+    name = uuid.uuid4().hex
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": name, "KEY_PREFIX": f"test-{name}"}}
 
 
 @pytest.fixture

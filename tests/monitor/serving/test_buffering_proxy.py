@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from monitor.env import ROOT
-from monitor.testbed.middleware.programs import locate
+from tests.monitor.serving import nginx
 from tests.monitor.web.clients import Server, gunicorn_with, received_until, serving, slow_clients
 from tests.reporters.needs import needs
 from tests.waiting import eventually
@@ -28,33 +28,20 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     directory = tmp_path_factory.mktemp("proxy")
     worker = gunicorn_with("monitor.web.worker.BufferedWorker")
     with serving(worker, "tests.monitor.web.application:application") as web:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            proxy = Server(free.getsockname())
-        file = directory / "nginx.conf"
-        file.write_text(_configuration(directory, proxy, web), encoding="utf-8")
-        argv = [locate("nginx"), "-p", str(directory), "-e", str(directory / "error.log"), "-c", str(file)]
-        with subprocess.Popen([*argv, "-g", "daemon off;"]) as nginx:
-            assert eventually(lambda: _accepts(proxy) or nginx.poll() is not None)
-            assert nginx.poll() is None, (directory / "error.log").read_text(encoding="utf-8")
-            try:
-                yield proxy, web
-            finally:
-                nginx.terminate()
+        proxy = nginx.free_address()
+        with nginx.running(directory, _configuration(directory, proxy, web), proxy):
+            yield proxy, web
 
 
 def _configuration(directory: Path, proxy: Server, web: Server) -> str:
     """Return the configuration of docker-compose, with other addresses and files below *directory*."""
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     text: str = compose["configs"]["proxy"]["content"].replace("$$", "$")
-    places = "".join(
-        f"{kind}_temp_path {directory / kind};"
-        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
     for before, after in (
         ("listen 8000", f"listen 127.0.0.1:{proxy.address[1]}"),
         ("http://web:8000", f"http://127.0.0.1:{web.address[1]}"),
         ("limit_conn addresses 400;", f"limit_conn addresses {CONNECTIONS};"),
-        ("access_log /dev/stdout;", f"access_log off; {places}"),
+        ("access_log /dev/stdout;", nginx.private_files(directory)),
         ("worker_processes auto;", f"worker_processes 1; pid {directory / 'pid'};"),
     ):
         assert before in text
@@ -62,12 +49,17 @@ def _configuration(directory: Path, proxy: Server, web: Server) -> str:
     return text
 
 
-def _accepts(proxy: Server) -> bool:
-    try:
-        proxy.connect().close()
-    except ConnectionRefusedError:
-        return False
-    return True
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The proxy before gridcast, which knows it and a proxy at 192.0.2.80."""
+    needs("nginx")
+    directory = tmp_path_factory.mktemp("named")
+    worker = gunicorn_with("monitor.web.worker.BufferedWorker")
+    variables = {"GRIDCAST_PROXIES": "127.0.0.1,192.0.2.80", "GRIDCAST_TLS": "1"}
+    with serving(worker, "tests.monitor.web.proxied:application", variables) as web:
+        proxy = nginx.free_address()
+        with nginx.running(directory, _configuration(directory, proxy, web), proxy):
+            yield proxy
 
 
 def test_slow_senders_do_not_reach_the_web_server(servers: tuple[Server, Server]) -> None:
@@ -118,3 +110,27 @@ def test_an_address_with_too_many_requests_at_once_is_refused_by_the_proxy(
         assert b"\r\nRetry-After: 1\r\n" in answer
         live = asked.replace(b"/ ", b"/healthz ") + b"192.0.2.1\r\n\r\n"
         assert proxy.answers(live, ends=False).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("sent", "client"),
+    [
+        ("", "127.0.0.1"),
+        ("203.0.113.7", "203.0.113.7"),
+        ("198.51.100.1, 203.0.113.7", "203.0.113.7"),
+        ("203.0.113.7, 192.0.2.80", "203.0.113.7"),
+        ("198.51.100.1, unknown", "127.0.0.1"),
+    ],
+)
+def test_the_proxy_adds_its_peer_to_what_a_named_proxy_in_front_says(
+    named: Server, sent: str, client: str
+) -> None:
+    """Here the peer is 127.0.0.1, which is named: what it says of its own peer counts."""
+    line = f"X-Forwarded-For: {sent}\r\n" if sent else ""
+    request = f"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Forwarded-Proto: https\r\n{line}"
+    answer = named.answers(
+        f"{request}Forwarded: for=1.1.1.1\r\nX-Real-IP: 1.1.1.1\r\n\r\n".encode(), ends=False
+    )
+    seen = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert (seen["client"], seen["scheme"]) == (client, "https")
+    assert not {"Forwarded", "X-Real-Ip"} & set(seen["headers"])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
-from django.conf import LazySettings
 
-from monitor.checks import proxies_are_named
-from monitor.env import Proxies
 from monitor.web.address_limit import LOG_SECONDS, AddressLimit
+from monitor.web.proxies import Proxies
 
 NOBODY = Proxies((), False)
 
@@ -42,13 +40,3 @@ def test_refusals_are_logged_once_a_minute_with_their_number(caplog: pytest.LogC
         "1 connections refused, the last of 10.0.0.1",
         "5 connections refused, the last of 10.0.0.2",
     ]
-
-
-def test_a_tls_proxy_that_is_not_named_is_a_warning(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert proxies_are_named() == []
-    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    assert [warning.id for warning in proxies_are_named()] == ["monitor.W002"]
-    monkeypatch.setenv("GRIDCAST_PROXIES", "127.0.0.1")
-    assert proxies_are_named() == []
