@@ -12,8 +12,7 @@ from django.db import DatabaseError
 from django.http.request import validate_host
 
 from monitor.accounts.environment import REMOTE_USER_PROXIES
-from monitor.accounts.provider.documents import parse_discovery, tenant_fault
-from monitor.accounts.provider.faults import ProviderFault
+from monitor.accounts.provider.documents import parse_object, tenant_fault
 from monitor.checks import SETTINGS, WIDE_PREFIX
 from monitor.env import is_loopback
 from monitor.models import ProviderMetadata
@@ -36,8 +35,8 @@ def identity_provider(**_: Any) -> list[CheckMessage]:
 
 
 @register("identity provider")
-def discovered_issuer(**_: Any) -> list[CheckMessage]:
-    """Return a warning if the provider names itself with another slash at the end than the environment.
+def provider_metadata(**_: Any) -> list[CheckMessage]:
+    """Return what the depot knows against logins by the provider.
 
     Only ``check`` runs this: it reads the depot, which may be away or not yet made.
     """
@@ -45,14 +44,24 @@ def discovered_issuer(**_: Any) -> list[CheckMessage]:
     if configured is None:
         return []
     try:
-        row = ProviderMetadata.objects.filter(issuer=configured.url).exclude(discovery="").first()
-        issuer = parse_discovery(row.discovery.encode(), configured.url).issuer if row else configured.url
-    except (DatabaseError, ProviderFault):
+        row = ProviderMetadata.objects.filter(issuer=configured.url).first()
+    except DatabaseError:
         return []
-    if issuer == configured.url:
-        return []
-    message = f"GRIDCAST_OIDC_URL is {configured.url}, and the provider calls itself {issuer}."
-    return [Warning(message, hint=f"Set GRIDCAST_OIDC_URL={issuer}", id="monitor.W011")]
+    return metadata_faults(row) if row is not None else []
+
+
+def metadata_faults(row: ProviderMetadata) -> list[CheckMessage]:
+    faults: list[CheckMessage] = []
+    if row.fault:
+        message = f"GRIDCAST_OIDC_URL: no usable metadata at {row.failed_at:%Y-%m-%d %H:%M} UTC: {row.fault}"
+        faults.append(Warning(message, id="monitor.W012"))
+    if not row.discovery:
+        return faults
+    issuer = parse_object(row.discovery.encode(), "discovery document")["issuer"]
+    if issuer != row.issuer:  # by a slash: others are not stored
+        message = f"GRIDCAST_OIDC_URL is {row.issuer}, and the provider calls itself {issuer}."
+        faults.append(Warning(message, hint=f"Set GRIDCAST_OIDC_URL={issuer}", id="monitor.W011"))
+    return faults
 
 
 @register(SETTINGS)

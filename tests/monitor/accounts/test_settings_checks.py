@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from monitor.accounts import environment, settings_checks
@@ -90,14 +91,17 @@ def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, objec
 @pytest.mark.django_db
 def test_an_issuer_with_another_slash_at_its_end_is_said_so(settings: Settings) -> None:
     settings.GRIDCAST_IDENTITY_PROVIDER = PROVIDER
-    assert settings_checks.discovered_issuer() == []
+    assert settings_checks.provider_metadata() == []
     issuer = f"{PROVIDER.url}/"
     endpoints = {name: f"{issuer}{name}" for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
     ProviderMetadata.objects.create(
         issuer=PROVIDER.url, discovery=json.dumps({"issuer": issuer, **endpoints}), keys="{}"
     )
-    [warning] = settings_checks.discovered_issuer()
+    [warning] = settings_checks.provider_metadata()
     assert (warning.id, warning.hint) == ("monitor.W011", f"Set GRIDCAST_OIDC_URL={issuer}")
+    ProviderMetadata.objects.update(discovery="", fault="another issuer", failed_at=timezone.now())
+    [warning] = settings_checks.provider_metadata()
+    assert (warning.id, warning.msg.endswith("another issuer")) == ("monitor.W012", True)
 
 
 @pytest.mark.parametrize(
