@@ -96,3 +96,17 @@ def test_a_first_view_of_recovery_codes_brings_no_used_code_back(
     assert is_logged_in(guest)
     with pytest.raises(codes.UsedCode):
         codes.use(reader, code)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("app", 20), ("recovery code", 6)])
+def test_of_equal_codes_sent_at_once_one_logs_in(
+    browser_elsewhere: Browsers, reader: User, kind: str, number: int
+) -> None:
+    first = browser_elsewhere()
+    log_in(first, reader)
+    secret = add_app(first)
+    code = code_of(secret) if kind == "app" else recovery_codes(first)[0]
+    browsers = waiting(browser_elsewhere, reader, number)
+    answers = at_once(posts(browsers, code))
+    assert sum(map(is_logged_in, browsers)) == 1
+    assert {answer.status_code for answer in answers} <= {302, 200, 429, 503}
