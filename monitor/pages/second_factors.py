@@ -1,6 +1,6 @@
 """Second factors of one's own account: authenticator app, passkeys, recovery codes.
 
-Each change asks for the password or a second factor again.
+Each change, and the recovery codes, ask for the password or a second factor again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from allauth.mfa.webauthn.views import (
 from django.urls import path, reverse_lazy
 
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.confirmed import confirmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +38,19 @@ def _page(view: Any, template: str, **options: Any) -> Callable[..., HttpRespons
     return accounts_only(page)
 
 
-add_app = _page(ActivateTOTPView, "account_app.html")
-remove_app = _page(DeactivateTOTPView, "account_app_remove.html", success_url=ACCOUNT)
-recovery_codes = _page(ViewRecoveryCodesView, "account_recovery_codes.html")
-new_recovery_codes = _page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
-download_recovery_codes = _page(DownloadRecoveryCodesView, "account_recovery_codes.txt")
-add_passkey = _page(AddWebAuthnView, "account_passkey.html")
-rename_passkey = _page(EditWebAuthnView, "account_passkey_rename.html", success_url=ACCOUNT)
-remove_passkey = _page(RemoveWebAuthnView, "account_passkey_remove.html", success_url=ACCOUNT)
+def _confirmed_page(view: Any, template: str, **options: Any) -> Callable[..., HttpResponseBase]:
+    page: Callable[..., HttpResponseBase] = view.as_view(template_name=f"pages/{template}", **options)
+    return accounts_only(confirmed(page))
+
+
+add_app = _confirmed_page(ActivateTOTPView, "account_app.html")
+remove_app = _confirmed_page(DeactivateTOTPView, "account_app_remove.html", success_url=ACCOUNT)
+recovery_codes = _confirmed_page(ViewRecoveryCodesView, "account_recovery_codes.html")
+new_recovery_codes = _confirmed_page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
+download_recovery_codes = _confirmed_page(DownloadRecoveryCodesView, "account_recovery_codes.txt")
+add_passkey = _confirmed_page(AddWebAuthnView, "account_passkey.html")
+rename_passkey = _confirmed_page(EditWebAuthnView, "account_passkey_rename.html", success_url=ACCOUNT)
+remove_passkey = _confirmed_page(RemoveWebAuthnView, "account_passkey_remove.html", success_url=ACCOUNT)
 confirm_by_code = _page(ReauthenticateView, "account_confirm.html")
 confirm_by_passkey = _page(ReauthenticateWebAuthnView, "account_confirm_passkey.html")
 
