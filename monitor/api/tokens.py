@@ -19,6 +19,7 @@ from monitor.access.tokens import (
     TokenRequest,
     TooManyTokens,
 )
+from monitor.accounts.confirmation import is_confirmed
 from monitor.api.http.answers import created
 from monitor.api.http.auth import OWN_TOKEN_AUTH, SCHEDULER_AUTH, require_token_rights, token_of
 from monitor.api.http.declare import declare
@@ -174,6 +175,8 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
     by = require_token_rights(request)
     issuer: User = request.user  # type: ignore[assignment]  # authenticated
     now = timezone.now()
+    if by is None and order.days is None:
+        _check_confirmed(request)
     asked = TokenRequest(
         user=_owner(issuer, order.user),
         name=order.name,
@@ -225,6 +228,8 @@ def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpR
     The new one ends with its family at the latest, and with the token of the request.
     """
     found, own = subject_of(request), token_of(request)
+    if own is None and found.expires_at is None:
+        _check_confirmed(request)
     return _rotated(found, order, by=None if own is None or own.pk == found.pk else own)
 
 
@@ -245,6 +250,17 @@ def revoke_token(request: HttpRequest, token: RowId, query: Query[RevocationQuer
     rows = ApiToken.objects.family(found) if query.family else ApiToken.objects.filter(pk=found.pk)
     tokens.revoke(rows, timezone.now())
     return Status(204, None)
+
+
+def _check_confirmed(request: HttpRequest) -> None:
+    """Raise Refused unless the user confirmed just now: a token without end outlives a stolen session."""
+    if not is_confirmed(request):
+        raise Refused(
+            403,
+            "not_allowed",
+            "a session issues tokens that never expire only within five minutes after password or factor were"
+            " entered again: use the page /account/tokens/, or a token with the scope manage",
+        )
 
 
 def _rotated(token: ApiToken, order: RotationIn, *, by: ApiToken | None) -> HttpResponse:

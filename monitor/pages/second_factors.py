@@ -1,6 +1,6 @@
 """Second factors of one's own account: authenticator app, passkeys, recovery codes.
 
-Each change asks for the password or a second factor again.
+Each change, and the recovery codes, ask for the password or a second factor again.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from monitor.accounts import codes, passkeys
 from monitor.accounts.factor_duty import factor_duty
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.confirmed import confirmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,11 @@ ACCOUNT = reverse_lazy("account")
 def _page(view: Any, template: str, **options: Any) -> Callable[..., HttpResponseBase]:
     page: Callable[..., HttpResponseBase] = view.as_view(template_name=f"pages/{template}", **options)
     return accounts_only(page)
+
+
+def _confirmed_page(view: Any, template: str, **options: Any) -> Callable[..., HttpResponseBase]:
+    page: Callable[..., HttpResponseBase] = view.as_view(template_name=f"pages/{template}", **options)
+    return accounts_only(confirmed(page))
 
 
 class AddApp(ActivateTOTPView):  # type: ignore[misc]  # allauth has no types
@@ -131,14 +137,14 @@ def due(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/second_factor_due.html", context)
 
 
-add_app = _page(AddApp, "account_app.html")
-remove_app = _page(RemoveApp, "account_app_remove.html", success_url=ACCOUNT)
-recovery_codes = _page(RecoveryCodeList, "account_recovery_codes.html")
-new_recovery_codes = _page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
-download_recovery_codes = _page(RecoveryCodeDownload, "account_recovery_codes.txt")
-add_passkey = _page(AddPasskey, "account_passkey.html")
-rename_passkey = _page(RenamePasskey, "account_passkey_rename.html", success_url=ACCOUNT)
-remove_passkey = _page(RemovePasskey, "account_passkey_remove.html", success_url=ACCOUNT)
+add_app = _confirmed_page(AddApp, "account_app.html")
+remove_app = _confirmed_page(RemoveApp, "account_app_remove.html", success_url=ACCOUNT)
+recovery_codes = _confirmed_page(RecoveryCodeList, "account_recovery_codes.html")
+new_recovery_codes = _confirmed_page(GenerateRecoveryCodesView, "account_recovery_codes_new.html")
+download_recovery_codes = _confirmed_page(RecoveryCodeDownload, "account_recovery_codes.txt")
+add_passkey = _confirmed_page(AddPasskey, "account_passkey.html")
+rename_passkey = _confirmed_page(RenamePasskey, "account_passkey_rename.html", success_url=ACCOUNT)
+remove_passkey = _confirmed_page(RemovePasskey, "account_passkey_remove.html", success_url=ACCOUNT)
 confirm_by_code = _page(ReauthenticateView, "account_confirm.html")
 confirm_by_passkey = _page(ConfirmByPasskey, "account_confirm_passkey.html")
 

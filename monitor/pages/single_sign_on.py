@@ -6,7 +6,6 @@ import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from allauth.account.decorators import reauthentication_required
 from allauth.account.utils import get_next_redirect_url
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialApp
@@ -26,6 +25,7 @@ from monitor.accounts.provider.logout import end_by_provider
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.audit import begin_change
+from monitor.pages.http.confirmed import confirmed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 
 @accounts_only
-@reauthentication_required(app="allauth.socialaccount")  # type: ignore[untyped-decorator]  # allauth has no types
+@confirmed
 def connect(request: HttpRequest) -> HttpResponse:
     """Explain what connecting does. The link leads on: forms may not lead to another host."""
     if settings.GRIDCAST_IDENTITY_PROVIDER is None:
@@ -51,7 +51,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 
 @accounts_only
-@reauthentication_required(app="allauth.socialaccount")  # type: ignore[untyped-decorator]
+@confirmed
 def start_connecting(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider, to connect the account there with this one."""
     return _redirect(request, PROVIDER_ID, AuthProcess.CONNECT, {})

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from monitor.access import roles, tokens
 from monitor.access.tokens import IssuedToken, TokenError, TokenRequest
+from monitor.accounts.confirmation import is_confirmed
 from monitor.models import ApiToken, Reporter, Site
 from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import LIFETIME, READ
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.confirmed import ask_to_confirm
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 
@@ -34,6 +37,7 @@ SPANS = {
     "365": "1 year",
     NEVER: "never",
 }
+FIELDS = ("name", "scopes", "days", "reporter", "site")
 MOST_ENDED = 20
 SCOPE_TITLES = {
     "read": "read what you may see",
@@ -52,6 +56,9 @@ def page(request: HttpRequest) -> HttpResponseBase:
     user = _user(request)
     chosen = {name: request.POST.get(name, "") or None for name in ("reporter", "site")}
     days = request.POST.get("days", "")
+    if days == NEVER and not is_confirmed(request):
+        kept = {name: request.POST.getlist(name) for name in FIELDS}
+        return ask_to_confirm(request, f"{reverse('tokens')}?{urlencode(kept, doseq=True)}")
     try:
         if days not in SPANS:
             raise tokens.InvalidTokenRequest(
@@ -72,9 +79,11 @@ def page(request: HttpRequest) -> HttpResponseBase:
 
 @accounts_only
 @require_POST
-def rotate(request: HttpRequest, pk: int) -> HttpResponse:
+def rotate(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the page with the token that replaces *pk*; only this answer contains it."""
     token = get_object_or_404(_own(request), pk=pk)
+    if token.expires_at is None and not is_confirmed(request):
+        return ask_to_confirm(request, reverse("tokens"))
     try:
         return _show(request, issued=tokens.rotate(token, timezone.now()))
     except TokenError as error:
@@ -127,11 +136,11 @@ def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str
 
 
 def _submitted(request: HttpRequest, error: str) -> dict[str, Any]:
-    """Return the values of the form; those that were refused."""
-    if not error:
+    """Return the values of the form; those that were refused, or for which the user has just confirmed."""
+    sent = request.POST if error else request.GET
+    if not error and sent.get("days") != NEVER:
         return {"scopes": [READ], "days": str(LIFETIME.days)}
-    fields = {name: request.POST.get(name, "") for name in ("name", "days", "reporter", "site")}
-    return fields | {"scopes": request.POST.getlist("scopes")}
+    return {name: sent.getlist(name) if name == "scopes" else sent.get(name, "") for name in FIELDS}
 
 
 def _row(token: ApiToken, now: datetime) -> dict[str, Any]:

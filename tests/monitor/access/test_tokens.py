@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.contrib.auth.models import User
@@ -25,6 +26,8 @@ from monitor.models import ApiToken, Series, Site
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN
 from tests.monitor import reporter_rows
+from tests.monitor.accounts.logins import as_confirmed, confirm
+from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -244,6 +247,34 @@ def test_a_user_issues_rotates_and_revokes_a_token_on_the_page(operator: User) -
     new = browser.post(f"/account/tokens/{token.pk}/rotate/").context["issued"]
     assert browser.post(f"/account/tokens/{new.token.pk}/revoke/").status_code == 302
     assert call(new.text).status_code == 401
-    refused = browser.post("/account/tokens/", {**form, "days": "never"})
+    refused = as_confirmed(browser, operator).post("/account/tokens/", {**form, "days": "never"})
     assert (refused.status_code, ApiToken.objects.count()) == (409, 2)
     assert "only an administrator issues a token that writes" in refused.content.decode().lower()
+
+
+def test_a_session_issues_and_rotates_tokens_without_end_only_after_a_confirmation() -> None:
+    user = builders.user("ada", password=builders.PASSWORD)
+    browser = Client()
+    browser.force_login(user)
+    form = {"name": "nightly", "scopes": ["read"], "days": "never"}
+    asked = browser.post("/account/tokens/", form)
+    assert asked["Location"].startswith("/account/confirm/password/?next=%2Faccount%2Ftokens%2F")
+    by_api = {"name": "nightly", "days": None}
+    refused = browser.post("/api/v1/tokens", by_api, content_type="application/json")
+    assert (refused.status_code, ApiToken.objects.count()) == (403, 0)
+
+    form_again = confirm(browser, next_path=unquote(asked["Location"].partition("next=")[2]))["Location"]
+    page = browser.get(form_again)
+    assert page.context["submitted"] == {**form, "reporter": "", "site": ""}, "what was typed is kept"
+    assert "confirm that it is you" in page.content.decode()
+    token = browser.post("/account/tokens/", form).context["issued"].token
+    assert browser.post("/api/v1/tokens", by_api, content_type="application/json").status_code == 201
+
+    as_confirmed(browser, user, seconds_ago=301)
+    assert browser.post(f"/account/tokens/{token.pk}/rotate/").status_code == 302
+    assert (
+        browser.post(f"/api/v1/tokens/{token.pk}/rotate", {}, content_type="application/json").status_code
+        == 403
+    )
+    as_confirmed(browser, user, seconds_ago=-60)
+    assert browser.post(f"/account/tokens/{token.pk}/rotate/").status_code == 302, "the clock was set back"

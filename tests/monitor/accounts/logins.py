@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.internal.flows.login import (
+    _AUTHENTICATION_METHODS_USER_SESSION_KEY as RECORDS_USER_KEY,
+)
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY as RECORDS_KEY
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.contrib.auth.models import User
 
@@ -19,6 +23,15 @@ PERIOD_SECONDS = 30
 def log_in(browser: Client, user: User | str, password: str = builders.PASSWORD, **fields: str) -> Any:
     form = {"login": str(user), "password": password, **fields}
     return browser.post("/login/", form)
+
+
+def as_confirmed(browser: Client, user: User, *, seconds_ago: float = 0) -> Client:
+    """Let the session of *user* be as after a confirmation, also of an account without a password."""
+    session = browser.session
+    session[RECORDS_KEY] = [{"method": "password", "at": time.time() - seconds_ago, "reauthenticated": True}]
+    session[RECORDS_USER_KEY] = str(user.pk)
+    session.save()
+    return browser
 
 
 def is_logged_in(browser: Client) -> bool:

@@ -233,6 +233,20 @@ def test_new_recovery_codes_replace_the_old(browser: Client, reader: User) -> No
     assert not set(before) & set(recovery_codes(browser))
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["app/", "app/remove/", "passkeys/add/", "passkeys/1/rename/", "passkeys/1/remove/", "connect/"]
+    + ["recovery-codes/", "recovery-codes/new/", "recovery-codes/download/"],
+)
+def test_an_account_that_cannot_confirm_changes_no_factor(path: str, browser: Client, reader: User) -> None:
+    """Where a login by the provider leaves neither a password nor a factor, a stolen session adds none."""
+    User.objects.filter(pk=reader.pk).update(password="!")
+    browser.force_login(User.objects.get(pk=reader.pk))
+    for method in (browser.get, browser.post):
+        answer = method(f"/account/{path}")
+        assert (answer.status_code, "Cannot confirm" in answer.content.decode()) == (403, True)
+
+
 def test_changes_ask_for_the_password_again(browser: Client, reader: User) -> None:
     log_in(browser, reader)
     for path in ("/account/app/", "/account/passkeys/add/"):
