@@ -13,13 +13,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.accounts import attempts, doors, events, factor_duty, known_browsers, sessions
+from monitor.accounts.environment import AUTH_TIME
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
 from monitor.networks import ip_of
 from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, User
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
     from django.http import HttpRequest, HttpResponse
 
 _MESSAGES = {
@@ -47,6 +48,27 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         ours = {"allauth.mfa.stages.AuthenticateStage": "monitor.accounts.login_stage.SecondFactorStage"}
         return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
+    def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
+        """Return the ways in which *user* can confirm that it is the owner of the account.
+
+        A password without a local door is inactive, here as well. The provider confirms by itself where its
+        tokens say when the user was authenticated; else a second factor here, if there is one, does instead.
+        """
+        ways: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        if not user.is_authenticated:
+            return ways
+        if not doors.has_local_door(user, timezone.now()):
+            ways = [way for way in ways if way["id"] != "reauthenticate"]
+        provider = settings.GRIDCAST_IDENTITY_PROVIDER
+        has_factor = any(way["id"].startswith("mfa") for way in ways)
+        if provider is None or not (provider.confirm == AUTH_TIME or (provider.confirm and not has_factor)):
+            return ways
+        if Identity.objects.filter(user_id=user.pk).exists():
+            url = reverse("account-confirm-provider")
+            words = f"Log in again at {provider.name}"
+            ways.append({"id": "provider", "description": words, "url": url})
+        return ways
+
     def is_open_for_signup(self, _request: HttpRequest) -> bool:
         """Refuse: administrators make local accounts."""
         return False
@@ -60,6 +82,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
                 events.refuse(request, name, "wrong name or password")
                 return None
             attempt.succeed()
+            if request.user.is_authenticated and not doors.has_local_door(user, timezone.now()):
+                events.refuse(request, name, "the password is inactive: the account has no local door")
+                return None
             return user
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:

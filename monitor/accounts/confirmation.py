@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from allauth.account import app_settings
 from allauth.account.adapter import get_adapter
 from allauth.account.internal.flows.login import get_authentication_records
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+
+CONFIRMED_SECONDS = 300
 
 
 def is_confirmed(request: HttpRequest) -> bool:
@@ -22,7 +24,7 @@ def is_confirmed(request: HttpRequest) -> bool:
     user: Any = request.user
     records = get_authentication_records(request, user if user.is_authenticated else None)
     times = [record["at"] for record in records if record.get("reauthenticated")]
-    return bool(times) and 0 <= time.time() - times[-1] < app_settings.REAUTHENTICATION_TIMEOUT
+    return bool(times) and 0 <= time.time() - times[-1] < CONFIRMED_SECONDS
 
 
 def ways_to_confirm(request: HttpRequest) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from monitor.env import InvalidVariable, whole_number
 from monitor.web.proxies import Proxies, named_proxies
 
 REMOTE_USER_PROXIES = "GRIDCAST_REMOTE_USER_PROXIES"
+AUTH_TIME, LOGIN = "auth_time", "login"  # of GRIDCAST_OIDC_CONFIRM
 
 
 def session_seconds() -> int:
@@ -72,7 +73,12 @@ def provider_factor_values() -> frozenset[str]:
 class IdentityProvider:
     """An OpenID Connect provider.
 
-    *url* is its issuer, as the operator wrote it; *roles* are pairs of a role here and a group there.
+    Attributes:
+        url: its issuer, as the operator wrote it.
+        roles: pairs of a role here and a group there.
+        confirm: how a user confirms there that it is the owner of the account: ``auth_time``, if tokens say
+            when the user was authenticated; ``login``, by a login that is begun for it; empty: it cannot.
+        most_identities: that one account may have.
     """
 
     url: str
@@ -82,6 +88,8 @@ class IdentityProvider:
     scopes: tuple[str, ...]
     groups_claim: str
     roles: tuple[tuple[str, str], ...]
+    confirm: str = ""
+    most_identities: int = 1
 
 
 def identity_provider() -> IdentityProvider | None:
@@ -106,7 +114,16 @@ def identity_provider() -> IdentityProvider | None:
         scopes=tuple((os.environ.get("GRIDCAST_OIDC_SCOPES") or "openid profile email").split()),
         groups_claim=os.environ.get("GRIDCAST_OIDC_GROUPS_CLAIM") or "groups",
         roles=parse_roles(needed["ROLES"]),
+        confirm=_confirm(),
+        most_identities=_count("GRIDCAST_OIDC_IDENTITIES", "1", 10, "identities"),
     )
+
+
+def _confirm() -> str:
+    text = os.environ.get("GRIDCAST_OIDC_CONFIRM", "")
+    if text not in {"", AUTH_TIME, LOGIN}:
+        raise InvalidVariable(f"GRIDCAST_OIDC_CONFIRM: expected {AUTH_TIME} or {LOGIN}, got {text[:50]!r}")
+    return text
 
 
 def parse_roles(text: str) -> tuple[tuple[str, str], ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.internal.flows.login import record_authentication
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.shortcuts import render
@@ -15,10 +18,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.accounts import events, group_roles, identities
+from monitor.accounts.confirmation import CONFIRMED_SECONDS, is_confirmed
+from monitor.accounts.environment import AUTH_TIME
+from monitor.accounts.provider.tokens import LEEWAY_SECONDS
 from monitor.clipping import clipped
 from monitor.models import Identity
+from monitor.models.role import identity_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from allauth.socialaccount.models import SocialAccount, SocialLogin
     from django.http import HttpRequest
 
@@ -70,6 +79,34 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
             for identity in Identity.objects.filter(account_id=sociallogin.account.pk):
                 identities.suspend(identity, f"{identity_provider().name} named no group with a role", now)
             raise _refused(request, sociallogin, "no_role")
+        state = sociallogin.state
+        if state.get("is_confirmation"):
+            self._confirm(request, sociallogin)
+        elif state.get("process") == AuthProcess.CONNECT:
+            number = Identity.objects.filter(user_id=request.user.pk or 0).count()
+            has_room = sociallogin.is_existing or number < identity_provider().most_identities
+            if not _is_begun_by(request, state) or not is_confirmed(request) or not has_room:
+                raise _refused(request, sociallogin, "not_connected")
+
+    def _confirm(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Take a login there as the confirmation of the user here, if it is that user, and just now."""
+        login, now = sociallogin.verified_login, time.time()
+        is_same = sociallogin.is_existing and sociallogin.user.pk == request.user.pk
+        acts_by = identity_of(request.user)
+        of_session = Identity.objects.filter(pk=acts_by or 0, account_id=sociallogin.account.pk)
+        if not _is_begun_by(request, sociallogin.state) or not is_same or not (acts_by is None or of_session):
+            raise _refused(request, sociallogin, "confirmed_by_another")
+        at = login.auth_time if identity_provider().confirm == AUTH_TIME else sociallogin.state["begun_at"]
+        if at is None or not -LEEWAY_SECONDS <= now - at <= CONFIRMED_SECONDS:
+            raise _refused(request, sociallogin, "confirmed_too_early")
+        record_authentication(
+            request,
+            request.user,
+            "socialaccount",
+            reauthenticated=True,
+            provider=sociallogin.account.provider,
+            uid=sociallogin.account.uid,
+        )
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """Accept a user with a role, unless a local account has the name: it may be another person's."""
@@ -102,6 +139,11 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         configured = identity_provider()
         groups = group_roles.groups_in(sociallogin.verified_login.claims, configured.groups_claim)
         return group_roles.present_roles(group_roles.roles_of_groups(groups, configured.roles))
+
+
+def _is_begun_by(request: HttpRequest, state: Mapping[str, Any]) -> bool:
+    """Return whether the user of the session has begun the step of *state*, and no other user before it."""
+    return request.user.is_authenticated and request.user.pk == state.get("begun_by")
 
 
 def _refused(request: HttpRequest, sociallogin: SocialLogin, reason: str) -> ImmediateHttpResponse:

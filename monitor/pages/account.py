@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from allauth.account.views import ReauthenticateView
 from allauth.mfa.models import Authenticator
-from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.views import PasswordChangeView
@@ -19,10 +18,10 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from monitor.access import roles
-from monitor.accounts import attempts, events, sessions
+from monitor.accounts import attempts, doors, events, sessions
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
-from monitor.models import Incident, Site, Suite
+from monitor.models import Identity, Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -42,7 +41,7 @@ MOST_SUGGESTED = 1000  # suites and sites
 @accounts_only
 def account(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]  # members only
-    connected = SocialAccount.objects.filter(user=user)
+    own = Identity.objects.filter(user=user)
     assigned = Incident.objects.visible_to(user).open().filter(assigned_to=user.get_username())
     context = {
         "now": timezone.now(),
@@ -50,7 +49,8 @@ def account(request: HttpRequest) -> HttpResponse:
         **(compute(request, "factors", lambda: _factors(request, user)) or {}),
         "sessions": compute(request, "sessions", lambda: list(sessions.of_user(user))),
         "current_session": request.session.session_key,
-        "connected": compute(request, "login", connected.first),
+        "identities": compute(request, "login", lambda: list(own)),
+        "has_local_door": compute(request, "login", lambda: doors.has_local_door(user, timezone.now())),
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
         "zones": zone_names(),
         "rules": compute(request, "notifications", lambda: notified_rules(user)),
