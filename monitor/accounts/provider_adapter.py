@@ -89,7 +89,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
                 raise _refused(request, sociallogin, "not_connected")
 
     def _confirm(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Take a login there as the confirmation of the user here, if it is that user, and just now."""
+        """Take a login there as the confirmation of the user here, if it is that user, and recent."""
         login, now = sociallogin.verified_login, time.time()
         is_same = sociallogin.is_existing and sociallogin.user.pk == request.user.pk
         acts_by = identity_of(request.user)

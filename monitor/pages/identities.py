@@ -97,7 +97,7 @@ def _provider() -> IdentityProvider:
 
 
 def _asked_of(provider: IdentityProvider) -> Mapping[str, str]:
-    """Return the parameters that let the provider authenticate the user anew."""
+    """Return the parameters that let the provider ask for the login again."""
     if provider.confirm == AUTH_TIME:
         return {"max_age": str(CONFIRMED_SECONDS)}
     return {"prompt": "login"}
