@@ -44,10 +44,10 @@
 ``GRIDCAST_OIDC_NAME``            the provider's name on the login page (default: single sign-on)
 ``GRIDCAST_OIDC_SCOPES``          scopes to ask for (default: openid profile email)
 ``GRIDCAST_OIDC_VALID_DAYS``      days that the roles of a login count without a further one (default: 14)
-``GRIDCAST_OIDC_CONFIRM``         how a user confirms there who it is: ``auth_time`` or ``login`` (default: not)
+``GRIDCAST_OIDC_CONFIRM``         how a user confirms there who it is: ``auth_time`` or ``login`` (default: -)
 ``GRIDCAST_OIDC_IDENTITIES``      identities that one account may have (default: 1)
-``GRIDCAST_LOCAL_LOGIN``          accounts that log in by password or passkey: ``everybody`` (the default) but those
-                                  with roles of the provider alone, ``nobody``, or names separated by commas
+``GRIDCAST_LOCAL_LOGIN``          accounts that log in by password or passkey: ``everybody`` (the default) but
+                                  those with roles of the provider alone, ``nobody``, or names, by commas
 ``GRIDCAST_OIDC_SECOND_FACTOR_VALUES``  values of the claims amr and acr, separated by spaces, by which the
                                   provider says that a second factor was used (default: none)
 ``GRIDCAST_SECOND_FACTOR_ROLES``  roles, separated by commas, whose users need a second factor (default: none)

@@ -253,7 +253,7 @@ def revoke_token(request: HttpRequest, token: RowId, query: Query[RevocationQuer
 
 
 def _check_confirmed(request: HttpRequest) -> None:
-    """Raise Refused unless the user has confirmed within minutes: a token without end outlives a stolen session."""
+    """Raise Refused unless the user has confirmed within minutes: such a token outlives a stolen session."""
     if not is_confirmed(request):
         raise Refused(
             403,
