@@ -87,6 +87,7 @@ AGENTS = Special(frozenset({401}))  # signed by the key of an agent; no identity
 CODES = Special(frozenset({422}))  # a code says which agent may enrol; the request is judged first
 PUBLIC = Special(frozenset({200}))
 BY_KEY = PUBLIC  # the key in the path gives the right
+BY_TOKEN_OF_PROVIDER = Special(frozenset({400, 404}))  # its signature gives the right
 LOGIN = Special(frozenset({200, 302, 404, 405}))  # steps of a login, of which none is in progress
 # Pages of the own account: some ask for the password again, or are about what the account does not have.
 OWN_ACCOUNT = Decision(ALL_ROLES, answers=frozenset({302, 400, 404}))
@@ -238,7 +239,8 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "account/confirm/passkey/": (OWN_ACCOUNT, None),
     "account/confirm/password/": (OWN_ACCOUNT, None),
     "account/connect/": (OWN_ACCOUNT, None),
-    "account/connect/start/": (None, OWN_ACCOUNT),
+    "account/confirm/provider/": (OWN_ACCOUNT, None),
+    "account/identities/<int:pk>/disconnect/": (OWN_ACCOUNT, None),
     "account/passkeys/<int:pk>/remove/": (OWN_ACCOUNT, None),
     "account/passkeys/<int:pk>/rename/": (OWN_ACCOUNT, None),
     "account/passkeys/add/": (OWN_ACCOUNT, None),
@@ -258,6 +260,7 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
     "login/second-factor/": (LOGIN, None),
     "login/sso/": (LOGIN, None),
     "login/sso/callback/": (LOGIN, None),
+    "login/sso/backchannel-logout/": (None, BY_TOKEN_OF_PROVIDER),
     "alerts/": (READING, None),
     "alerts/<int:pk>/acknowledge/": (None, AT_SITES),
     "api/v1/": (Special(frozenset({404})), None),

@@ -41,6 +41,7 @@ from monitor.models.run import State
 from monitor.storage.compute import refresh_verdicts
 from tests.monitor.access import world as access_world
 from tests.monitor.access.world import OTHER, OWN, Identity, World
+from tests.monitor.accounts.identities import identity_of
 from tests.monitor.cross.values import value_of
 from tests.monitor.cross.variants import Variants
 from tests.monitor.pages import builders, depots
@@ -125,6 +126,7 @@ def _examples(world: World) -> None:
     IncidentEvent.objects.create(
         incident=incident, at=now, action=IncidentAction.AFFECTED, series=other, user="chief", text="x"
     )
+    identity_of(User.objects.create_user("of the provider"), "viewer", f"site_admin:{OWN}")
     Notification.objects.create(alert=world.alerts[OWN], event="opened", channel={"kind": "log"}, due_at=now)
     Attribution.objects.create(
         kind="site",
