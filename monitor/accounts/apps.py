@@ -12,7 +12,9 @@ class AccountsConfig(AppConfig):
         from monitor.accounts import (  # noqa: PLC0415 - register the checks
             account_checks,  # noqa: F401
             events,
+            factor_changes,
             settings_checks,  # noqa: F401
         )
 
         events.connect()
+        factor_changes.connect()

