@@ -155,7 +155,7 @@ def revoke(user: User, taken: Grant) -> bool:
     if taken not in grants_of(user):
         return False
     if taken.role == UserRole.ADMINISTRATOR:
-        _check_another_administrator(user)
+        check_another_administrator(user)
         _lower_flags(user.pk, [taken.role])  # also of a superuser without the group
     if taken.site is not None:
         SiteAdministrator.objects.filter(user=user, site__name=taken.site).delete()
@@ -248,7 +248,8 @@ def clear_members(instance: Group, **_: Any) -> None:
         instance.user_set.clear()
 
 
-def _check_another_administrator(user: User) -> None:
+def check_another_administrator(user: User) -> None:
+    """Raise LastAdministrator if no other account is an active administrator."""
     others = User.objects.select_for_update().filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     if not others.exists():
         raise LastAdministrator(

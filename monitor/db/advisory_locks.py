@@ -43,6 +43,7 @@ class AdvisoryLock(IntEnum):
     INCIDENTS = 0x696E6364  # "incd": opening and resolving incidents
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     ACCOUNTS = 0x61636374  # "acct": granting the accounts of services their rights
+    ACCOUNT_NAMES = 0x6E616D65  # "name": creating accounts and groups, whose names differ in more than case
     WEBHOOKS = 0x686F6F6B  # "hook": delivering webhooks
     ANNOUNCED_SITES = 0x74656C6C  # "tell": telling webhooks the states of sites
     TRACES = 0x74726163  # "trac": exporting runs as traces
