@@ -111,8 +111,10 @@ def test_new_recovery_codes_replace_the_old(browser: Client, reader: User) -> No
 
 @pytest.mark.parametrize(
     "path",
-    ["app/", "app/remove/", "passkeys/add/", "passkeys/1/rename/", "passkeys/1/remove/", "connect/"]
-    + ["recovery-codes/", "recovery-codes/new/", "recovery-codes/download/"],
+    [
+        *("app/", "app/remove/", "passkeys/add/", "passkeys/1/rename/", "passkeys/1/remove/", "connect/"),
+        *("recovery-codes/", "recovery-codes/new/", "recovery-codes/download/"),
+    ],
 )
 def test_an_account_that_cannot_confirm_changes_no_factor(path: str, browser: Client, reader: User) -> None:
     """Where a login by the provider leaves neither a password nor a factor, a stolen session adds none."""
