@@ -34,6 +34,16 @@ if TYPE_CHECKING:
 
 # ASCII: letters of other scripts look like these. A name in a proxy's header has the same characters.
 NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,150}")
+# What the models of others call these.
+KINDS = {
+    "admin.logentry": ("entry in the log of the admin pages", "entries in the log of the admin pages"),
+    "mfa.authenticator": ("second factor", "second factors"),
+    "monitor.apitoken": ("API token", "API tokens"),
+    "monitor.outcome": ("outcome of a job", "outcomes of jobs"),
+    "monitor.siteadministrator": ("own site", "own sites"),
+    "socialaccount.socialaccount": ("account of the identity provider", "accounts of the identity provider"),
+    "usersessions.usersession": ("session", "sessions"),
+}
 PROFILE = ("first_name", "last_name", "email")
 
 
@@ -219,8 +229,8 @@ def losses(user: User) -> list[str]:
         if isinstance(relation, models.ManyToOneRel) and relation.on_delete is models.CASCADE:
             kind = relation.related_model._meta  # noqa: SLF001
             number = kind.base_manager.filter(**{relation.field.name: user}).count()
-            if number:
-                found.append(f"{number:,} {kind.verbose_name if number == 1 else kind.verbose_name_plural}")
+            names = KINDS.get(kind.label_lower, (str(kind.verbose_name), str(kind.verbose_name_plural)))
+            found += [f"{number:,} {names[number != 1]}"] if number else []
     return sorted(found)
 
 

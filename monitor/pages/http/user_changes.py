@@ -8,7 +8,6 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib.auth.models import Group
-from django.contrib.auth.password_validation import password_validators_help_text_html
 from django.utils import timezone
 
 from monitor.access import roles, tokens
@@ -166,7 +165,7 @@ class NewPassword(forms.Form):
         label="Password",
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text=password_validators_help_text_html,
+        help_text="At least ten characters; not common, not only digits, not similar to the name.",
     )
     password2 = forms.CharField(
         label="Password again",

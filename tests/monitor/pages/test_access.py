@@ -322,7 +322,7 @@ def test_a_user_is_deleted_with_what_the_page_counts_and_rules_stay(browser: Cli
     ApiToken.objects.issue(ada, "nightly", ["read"])
     rule = AlertRule.objects.create(name="rule", condition="failures_in_row", threshold=1, author=ada)
     page = browser.get(f"/access/users/{ada.pk}/delete/").content.decode()
-    assert "1 api token" in page.lower()
+    assert "Deleted for ever with it: 1 API token." in page
     assert "Expected ada, got bob" in refusal(change(browser, ada, "delete", name="bob"))
     assert change(browser, ada, "delete", name="ada")["Location"] == "/access/"
     assert not User.objects.filter(pk=ada.pk).exists()
