@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from monitor.access import roles
 from monitor.accounts import users
 from monitor.models.role import is_administrator
+from monitor.pages import access_groups, access_user
 from monitor.pages.http.access import administrators_only
 from monitor.pages.http.account_change import METHODS, ChangeForm, answer_form
 from monitor.pages.http.confirmed import confirmed
@@ -133,7 +134,10 @@ entries = [
         "Operations",
         "Users and roles",
         "access",
-        pages=("access-new", "access-user", "access-groups", "access-group-new", "access-group"),
+        pages=(
+            "access-new",
+            *(str(each.name) for each in (*access_user.urlpatterns, *access_groups.urlpatterns)),
+        ),
         permits=is_administrator,
     ),
 ]

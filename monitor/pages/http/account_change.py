@@ -101,7 +101,7 @@ def permissions_of_the_service() -> QuerySet[Permission]:
 
 class Permit(ChangeForm):
     verb, title, button = "permit", "Grant a permission to {}", "Grant"
-    permission = PermissionField(Permission.objects.none(), label="Permission")
+    permission = PermissionField(Permission.objects.none(), label="Permission", empty_label="choose")
 
     def set_up(self) -> None:
         own = users.permissions(self.subject).values("pk")

@@ -106,7 +106,7 @@ class RevokeRole(ChangeForm):
 
 class JoinGroup(ChangeForm):
     verb, title, button = "join", "Add {} to a group", "Add"
-    group = forms.ModelChoiceField(Group.objects.none(), label="Group")
+    group = forms.ModelChoiceField(Group.objects.none(), label="Group", empty_label="choose")
 
     def set_up(self) -> None:
         choice: Any = self.fields["group"]
