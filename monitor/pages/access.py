@@ -129,15 +129,13 @@ def new(request: HttpRequest) -> HttpResponseBase:
     return answer_form(request, NewUser, User(), crumbs=crumbs_of("access"))
 
 
+_below = [*access_user.urlpatterns, *access_groups.urlpatterns]
 entries = [
     NavigationEntry(
         "Operations",
         "Users and roles",
         "access",
-        pages=(
-            "access-new",
-            *(str(each.name) for each in (*access_user.urlpatterns, *access_groups.urlpatterns)),
-        ),
+        pages=("access-new", *(str(pattern.name) for pattern in _below)),
         permits=is_administrator,
     ),
 ]

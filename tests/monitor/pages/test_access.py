@@ -38,7 +38,7 @@ def chief() -> User:
 
 @pytest.fixture
 def browser(chief: User) -> Client:
-    """A browser in which the administrator has just confirmed."""
+    """A browser of the administrator, after a confirmation."""
     client = Client()
     client.force_login(chief)
     return as_confirmed(client, chief)

@@ -32,7 +32,7 @@ REASON = "Grid Login of the Example University named no group with a role for th
 
 @pytest.fixture
 def chief(depot: FilledDepot, visitors: Visitors) -> User:
-    """The administrator of the depot, who has just confirmed."""
+    """The administrator of the depot, after a confirmation."""
     user, browser = User.objects.get(username="administrator"), Client()
     browser.cookies["sessionid"] = visitors.session = depot.administrator
     as_confirmed(browser, user)
