@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.test import Client
 
 from monitor.access import roles
 from monitor.access.roles import Grant
+from monitor.accounts import users
+from monitor.accounts.users import InvalidName
 from monitor.management.recorded_commands import RecordingUtility
 from monitor.models import AuditEvent, Site
 from monitor.models.role import UserRole
+from tests.databases import blocks_another_session
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db
 NEW_PASSWORD = "staple battery horse"
@@ -117,3 +123,22 @@ def test_an_account_is_disabled_and_enabled_but_not_the_last_administrator(chief
     with pytest.raises(CommandError, match="last active administrator"):
         call_command("account", "disable", "chief")
     assert User.objects.get(pk=chief.pk).is_active
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_names_that_differ_in_case_are_not_created_at_once() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            users.create("ada", None)
+            other = thread.submit(_created, "Ada")
+            assert eventually(blocks_another_session)
+        with pytest.raises(InvalidName, match="there is an account 'ada' already"):
+            other.result(60)
+    assert User.objects.count() == 1
+
+
+def _created(name: str) -> None:
+    try:
+        users.create(name, None)
+    finally:
+        connection.close()

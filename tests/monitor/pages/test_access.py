@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -164,7 +165,7 @@ USER_CHANGES: Mapping[str, tuple[Prepare, dict[str, str], tuple[str, str, Any, A
 def test_a_change_of_a_user_is_made_and_recorded(browser: Client, ada: User, verb: str) -> None:
     prepare, values, expected = USER_CHANGES[verb]
     form = {**prepare(ada), **values}
-    page = browser.get(f"/access/users/{ada.pk}/{verb}/", form)
+    page = browser.get(f"/access/users/{ada.pk}/{verb}/?{urlencode(form)}")
     assert (page.status_code, page.context["hindrance"]) == (200, "")
     answer = change(browser, ada, verb, **form)
     assert (answer.status_code, answer["Location"]) == (302, f"/access/users/{ada.pk}/")
@@ -229,6 +230,7 @@ def test_each_change_asks_for_confirmation_before_its_form_is_opened_or_sent(
         answer = method(path, {"name": "ada", "role": "operator"})
         assert (answer.status_code, answer["Location"][:30]) == (302, "/account/confirm/password/?nex")
     assert (list(User.objects.values()), list(Group.objects.values())) == before
+    assert not AuditEvent.objects.exists()
     assert confirm(browser, next_path=path)["Location"] == path
     page = browser.get(path)
     assert page.status_code == 200
