@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from allauth.mfa.models import Authenticator
 from django.conf import settings
 
 from monitor.access import roles
@@ -43,6 +44,21 @@ def closed_because(user: User) -> str:
     """Return why the provider's side of *user* is suspended; empty: no identity of it is, or it has none."""
     suspended = Identity.objects.filter(user_id=user.pk).exclude(suspended="").order_by("-suspended_at")
     return suspended.values_list("suspended", flat=True).first() or ""
+
+
+def has_door_without(identity: Identity) -> bool:
+    """Return whether the user of *identity* could still log in if that were disconnected.
+
+    Another identity is a door, also while it is suspended; so is a proxy that authenticates.
+    """
+    user: User = identity.user
+    others = user.identities.exclude(pk=identity.pk)
+    if others.exists() or settings.GRIDCAST_REMOTE_USER is not None:
+        return True
+    passkeys = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN)
+    has_key = user.has_usable_password() or any(each.wrap().is_passwordless for each in passkeys)
+    # Without an identity, an account has a role of its own: at least it reads as a viewer.
+    return has_key and settings.GRIDCAST_LOCAL_LOGIN.permits(user.get_username(), has_own_role=True)
 
 
 def _is_opened(user: User, now: datetime) -> bool:

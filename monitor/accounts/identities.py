@@ -18,7 +18,7 @@ from django.db.models import F
 from monitor.access import audit, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
-from monitor.accounts import sessions
+from monitor.accounts import doors, sessions
 from monitor.models import AlertRule, ApiToken, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.identity import MOST_REASON_CHARACTERS
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialAccount
 
 logger = logging.getLogger(__name__)
+
+
+class NoDoorLeft(Exception):
+    """The identity is not disconnected: its user could not log in any more."""
 
 
 def uid_of(issuer: str, subject: str) -> str:
@@ -133,7 +137,15 @@ def disconnect(identity: Identity, now: datetime) -> None:
     """Remove *identity* and its account of the provider; revoke the tokens that were made under it.
 
     Alert rules and webhooks of its user act by what is granted here from then on.
+
+    Raises:
+        NoDoorLeft: the user could not log in any more.
     """
+    if not doors.has_door_without(identity):
+        raise NoDoorLeft(
+            f"{identity.user} could not log in any more: no password or passkey opens the account here,"
+            " as GRIDCAST_LOCAL_LOGIN says, and no other identity does. Set a password first"
+        )
     tokens.revoke(ApiToken.objects.filter(identity=identity), now)
     note("identity", _name(identity), before="connected", after="disconnected")
     sessions.end_all(identity.user)

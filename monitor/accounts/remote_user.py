@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import group_roles
 from monitor.accounts.environment import REMOTE_USER_PROXIES
+from monitor.accounts.users import NAME
 from monitor.log import OncePer
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.role import acting
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_SHOWN = 200  # characters of a name, in the log
-_NAME = re.compile(r"[\w.@+-]{1,150}", re.ASCII)  # a list of two headers has a comma
 
 
 class RemoteUserMiddleware:
@@ -77,14 +76,14 @@ class RemoteUserMiddleware:
         return self.get_response(request)
 
     def _user(self, request: HttpRequest, name: str) -> User | None:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             logger.warning("remote user refused: %r is no user name", name)
             return None
         user = User.objects.filter(username=name).first()
-        if user is None and self.configured.role:
+        if user is None and self.configured.role and not User.objects.filter(username__iexact=name).exists():
             user = self._made(request, name)
         if user is None or not user.is_active:
-            logger.warning("remote user refused: %r has no account, or it is disabled", name)
+            logger.warning("remote user refused: %r has no account, it is disabled, or a name is alike", name)
             return None
         if acting(user, None) is None:
             logger.warning("remote user refused: %r has no role granted here", name)

@@ -158,7 +158,7 @@ class SiteManaged(VisibleObjects):
 
 @receiver(post_save, sender=LogEntry)
 def _note_entry(instance: LogEntry, **_: Any) -> None:
-    """Note each entry of the log of the admin site, which has those of users and groups too."""
+    """Note each entry of the log of the admin site."""
     kind = instance.content_type.name if instance.content_type else "object"
     note(
         kind, instance.object_repr, after=instance.get_change_message() or instance.get_action_flag_display()

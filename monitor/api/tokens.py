@@ -171,7 +171,10 @@ def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> Http
     summary="Issue an API token",
 )
 def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
-    """A request with a token needs its scope `manage`; the new token has at most its scopes and its time."""
+    """A request with a token needs its scope `manage`; the new token has at most its scopes and its time.
+
+    A session issues a token that never expires only within five minutes after its user confirmed.
+    """
     by = require_token_rights(request)
     issuer: User = request.user  # type: ignore[assignment]  # authenticated
     now = timezone.now()

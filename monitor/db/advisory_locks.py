@@ -44,6 +44,7 @@ class AdvisoryLock(IntEnum):
     ALERTS = 0x616C7274  # "alrt": evaluating alert rules
     ACCOUNTS = 0x61636374  # "acct": granting the accounts of services their rights
     ADMINISTRATORS = 0x726F6F74  # "root": changing which accounts are administrators
+    ACCOUNT_NAMES = 0x6E616D65  # "name": creating accounts and groups, whose names differ in more than case
     WEBHOOKS = 0x686F6F6B  # "hook": delivering webhooks
     ANNOUNCED_SITES = 0x74656C6C  # "tell": telling webhooks the states of sites
     TRACES = 0x74726163  # "trac": exporting runs as traces

@@ -147,7 +147,7 @@ class SuiteEntry(Entry):
     title: Title = Field("", description="Name shown on pages.")
     viewers: list[str] = Field(
         [],
-        description="User groups that can see the suite (see `/admin/`); default: all users.",
+        description="User groups that can see the suite (see docs/accounts.md); default: all users.",
     )
     is_public: bool = Field(
         False, description="Show the state on `/public/`, without a login (docs/pages.md)."

@@ -28,8 +28,6 @@ CHANGING: Mapping[str, Collection[str]] = {
     "access": {"grant", "revoke"},
     "account": ANY,
     "availability": {"recompute"},
-    "changepassword": ANY,
-    "createsuperuser": ANY,
     "depot": {"backup", "restore", "retain", "reparse", "migrate-to-timescale", "rebuild-rollups"},
     "failures": {"classify"},
     "forecasts": {"rebuild"},
@@ -45,6 +43,8 @@ CHANGING: Mapping[str, Collection[str]] = {
 }
 READING = {
     "audit",
+    "changepassword",  # refuses
+    "createsuperuser",  # refuses
     "demo",
     "demo_reporters",
     "ledger",

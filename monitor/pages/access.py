@@ -1,83 +1,145 @@
-"""The roles of all users, granted and revoked by administrators."""
+"""The users: listed with their roles and identities, found by name, and created by administrators."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.contrib import messages
+from django import forms
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.urls import path
-from django.views.decorators.http import require_http_methods
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
 
 from monitor.access import roles
-from monitor.access.roles import RoleError
-from monitor.models import Site
-from monitor.models.role import UserRole, is_administrator
-from monitor.pages.http.access import members_only
+from monitor.accounts import users
+from monitor.models.role import is_administrator
+from monitor.pages import access_groups, access_user
+from monitor.pages.http.access import administrators_only
+from monitor.pages.http.account_change import METHODS, ChangeForm, answer_form
+from monitor.pages.http.confirmed import confirmed
+from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
+from monitor.pages.http.user_changes import NewPassword, ProfileFields, role_choices, site_choices
+from monitor.templatetags.components import FilterField
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 USERS_A_PAGE = 100
-ROLE_TITLES = {
-    UserRole.VIEWER: "reads what the viewers of suites may see",
-    UserRole.SCHEDULER: "forecasts, states of sites and outcomes only",
-    UserRole.SITE_ADMIN: "reads; runs, holds, alerts, maintenance and reporters of own sites",
-    UserRole.OPERATOR: "sees all, operates and configures everything, but no accounts",
-    UserRole.ADMINISTRATOR: "everything",
+MOST_SOUGHT = 150  # characters
+STATES = {
+    "active": Q(is_active=True),
+    "disabled": Q(is_active=False),
+    "suspended": ~Q(identities__suspended="") & Q(identities__isnull=False),
+    "administrator": Q(is_superuser=True),
 }
+STATE_LABELS = [
+    ("", "all"),
+    ("active", "active"),
+    ("disabled", "disabled"),
+    ("suspended", "with a suspended identity"),
+    ("administrator", "administrators"),
+]
 
 
-@members_only
-@require_http_methods(["GET", "HEAD", "POST"])
+@administrators_only
+@require_safe
 def page(request: HttpRequest) -> HttpResponseBase:
-    if not is_administrator(request.user):
-        raise PermissionDenied("Only administrators see and grant roles.")
-    return _change(request) if request.method == "POST" else _show(request)
-
-
-def _show(request: HttpRequest) -> HttpResponse:
-    users = User.objects.order_by("username").prefetch_related("groups", "administered_sites__site")
-    first = (page_number(request.GET.get("page", "")) - 1) * USERS_A_PAGE
-    shown = users[first : first + USERS_A_PAGE + 1]
-    rows = compute(request, "users", lambda: [(user, roles.grants_of(user)) for user in shown]) or []
-    context: dict[str, Any] = {
-        "rows": rows[:USERS_A_PAGE],
-        "has_more": len(rows) > USERS_A_PAGE,
-        "page": page_number(request.GET.get("page", "")),
-        "roles": [(role.value, title) for role, title in ROLE_TITLES.items()],
-        "sites": compute(request, "grant", lambda: list(Site.objects.values_list("name", flat=True))),
+    text = request.GET.get("text", "").replace("\x00", "").strip()[:MOST_SOUGHT]
+    state = request.GET.get("state", "")
+    number = page_number(request.GET.get("page", ""))
+    context = {
+        **(compute(request, "users", lambda: _listed(_found(text, state), number)) or {}),
+        "page": number,
+        "fields": [
+            FilterField("text", "Name or e-mail", text),
+            FilterField("state", "State", state if state in STATES else "", STATE_LABELS),
+        ],
+        "now": timezone.now(),
     }
     return render(request, "pages/access.html", context)
 
 
-def _change(request: HttpRequest) -> HttpResponse:
-    """Grant or revoke the role that the form names."""
-    posted = {
-        name: request.POST.get(name, "").replace("\x00", "") for name in ("verb", "user", "role", "site")
+def _found(text: str, state: str) -> QuerySet[User]:
+    """Return the users that have *text* in a name or the address, in *state*; empty: any."""
+    rows = User.objects.filter(STATES.get(state, Q()))
+    fields = ("username", "first_name", "last_name", "email", "identities__subject")
+    for word in text.split():
+        matches = (Q(**{f"{field}__icontains": word}) for field in fields)
+        condition = Q()
+        for match in matches:
+            condition |= match
+        rows = rows.filter(condition)
+    return User.objects.filter(pk__in=rows.order_by().values("pk")).order_by("username")
+
+
+def _listed(found: QuerySet[User], number: int) -> dict[str, Any]:
+    total = found.count()
+    first = (number - 1) * USERS_A_PAGE
+    shown = found.prefetch_related("groups", "administered_sites__site", "identities")
+    return {
+        "rows": [(user, roles.grants_of(user)) for user in shown[first : first + USERS_A_PAGE]],
+        "total": total,
+        "pages": max(-(-total // USERS_A_PAGE), 1),
     }
-    holder = User.objects.filter(username=posted["user"]).first()
-    verbs = {"grant": roles.grant, "revoke": roles.revoke}
-    if holder is None or posted["verb"] not in verbs:
-        messages.error(
-            request, f"There is no user {posted['user']!r}." if holder is None else "Unknown action."
-        )
-        return redirect("access")
-    try:
-        named = roles.checked_grant(posted["role"], posted["site"] or None)
-        verbs[posted["verb"]](holder, named)
-    except RoleError as error:
-        messages.error(request, f"Not changed: {error}.")
-    else:
-        done = "granted to" if posted["verb"] == "grant" else "revoked from"
-        messages.success(request, f"{named} {done} {holder}.")
-    return redirect("access")
 
 
+class NewUser(ProfileFields, NewPassword, ChangeForm):
+    """An account; its password may be left out, where a proxy logs its user in."""
+
+    verb, title, button = "new", "New user", "Create user"
+    name = forms.CharField(
+        label="User name",
+        max_length=150,
+        help_text="Letters a to z, digits and @.+-_; it cannot be changed later.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    role = forms.ChoiceField(
+        label="Role", choices=lambda: [("", "none: reads as a viewer"), *role_choices()], required=False
+    )
+    site = forms.ChoiceField(label="Site (role site_admin)", choices=site_choices, required=False)
+
+    field_order = ("name", "first_name", "last_name", "email", "role", "site", "password1", "password2")
+
+    def set_up(self) -> None:
+        for field in ("password1", "password2"):
+            self.fields[field].required = False
+
+    def effects(self) -> list[str]:
+        return ["Without a password, the user logs in only by a proxy that authenticates."]
+
+    def act(self) -> str:
+        values = self.cleaned_data
+        named = values["role"] or values["site"]
+        grants = [roles.checked_grant(values["role"], values["site"] or None)] if named else []
+        profile = {field: values[field] for field in users.PROFILE}
+        self.subject = users.create(values["name"], values["password1"] or None, grants, profile)
+        return f"User {self.subject} created."
+
+
+@administrators_only
+@require_http_methods(METHODS)
+@confirmed
+def new(request: HttpRequest) -> HttpResponseBase:
+    return answer_form(request, NewUser, User(), crumbs=crumbs_of("access"))
+
+
+_below = [*access_user.urlpatterns, *access_groups.urlpatterns]
 entries = [
-    NavigationEntry("Operations", "Users and roles", "access", permits=is_administrator),
+    NavigationEntry(
+        "Operations",
+        "Users and roles",
+        "access",
+        pages=("access-new", *(str(pattern.name) for pattern in _below)),
+        permits=is_administrator,
+    ),
 ]
-urlpatterns = [path("access/", page, name="access")]
+urlpatterns = [
+    path("access/", page, name="access"),
+    path("access/users/new/", new, name="access-new"),
+]

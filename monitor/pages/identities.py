@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods
 from monitor.accounts import identities
 from monitor.accounts.confirmation import CONFIRMED_SECONDS
 from monitor.accounts.environment import AUTH_TIME, IdentityProvider
+from monitor.accounts.identities import NoDoorLeft
 from monitor.models import Identity
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.confirmed import confirmed
@@ -79,8 +80,12 @@ def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
     identity = get_object_or_404(Identity, pk=pk, user=_user(request))
     if request.method != "POST":
         return render(request, "pages/account_disconnect.html", {"identity": identity})
-    identities.disconnect(identity, timezone.now())
-    messages.success(request, "Disconnected; sessions and tokens of it have ended.")
+    try:
+        identities.disconnect(identity, timezone.now())
+    except NoDoorLeft as error:
+        messages.error(request, f"Not disconnected: {error}.")
+    else:
+        messages.success(request, "Disconnected; sessions and tokens of it have ended.")
     return redirect("account")
 
 

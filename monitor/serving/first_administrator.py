@@ -9,6 +9,10 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
+from monitor.access import roles
+from monitor.access.roles import Grant
+from monitor.models.role import UserRole
+
 NAME = "admin"
 _PASSWORD_BYTES = 12
 
@@ -27,7 +31,8 @@ def create_first_administrator(announce: Callable[[str, str], None]) -> bool:
     name = next(name for name in names if not User.objects.filter(username=name).exists())
     try:
         with transaction.atomic():
-            User.objects.create_superuser(name, password=password)
+            user = User.objects.create_user(name, password=password)
+            roles.grant(user, Grant(UserRole.ADMINISTRATOR))
             announce(name, password)
     except IntegrityError:  # another process has created it in the meantime
         return False

@@ -135,3 +135,20 @@ def test_a_requested_run_of_a_silent_agent_says_since_when_it_was_not_seen(circl
         call_command("run", "circle", stdout=StringIO())
     with pytest.raises(CommandError, match="the agent of ncsa runs circle; request it without --here"):
         call_command("run", "circle", "--here", stdout=StringIO())
+
+
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        (["createsuperuser", "--noinput", "--username", "root"], "account create USER --role administrator"),
+        (["changepassword", "ada"], "account password USER"),
+        (["changepassword"], "account password USER"),
+    ],
+)
+def test_commands_of_django_that_change_accounts_refuse_and_name_ours(
+    command: list[str], instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        RecordingUtility(["manage.py", *command]).execute()
+    refusal = f"gridcast has a command of its own, with an audit record: manage.py {instead}"
+    assert refusal in capsys.readouterr().err

@@ -1,7 +1,9 @@
-"""``manage.py account ACTION USER``: help for users that cannot log in."""
+"""``manage.py account ACTION USER``: create an account, and help a user that cannot log in."""
 
 from __future__ import annotations
 
+import getpass
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,9 @@ from redis import RedisError
 
 from monitor.access import roles
 from monitor.access.audit_trail import note
-from monitor.accounts import attempts, doors, sessions, throttle
+from monitor.access.roles import RoleError
+from monitor.accounts import attempts, doors, throttle, users
+from monitor.accounts.users import AccountError
 from monitor.models import DoorOpening, Identity
 from monitor.models.role import acting
 
@@ -22,19 +26,24 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 MOST_MINUTES = 7 * 24 * 60
+ACTIONS = {
+    "create": "create an account; asks for its password",
+    "password": "set the password, and end all sessions of the user",
+    "disable": "let the user log in nowhere: sessions end, tokens stop, all else stays stored",
+    "enable": "let a disabled user log in again",
+    "unlock": "forget failed logins",
+    "remove-second-factors": "remove app, passkeys and recovery codes",
+    "end-sessions": "log the user out everywhere",
+    "open": "let the user log in by password or passkey for a while, without the provider",
+}
 
 
 class Command(BaseCommand):
-    help = "Help a user that cannot log in. manage.py changepassword sets a new password."
+    help = "Create, disable and enable accounts, and help a user that cannot log in."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-        for action, words in (
-            ("unlock", "forget failed logins"),
-            ("remove-second-factors", "remove app, passkeys and recovery codes"),
-            ("end-sessions", "log the user out everywhere"),
-            ("open", "let the user log in by password or passkey for a while, without the provider"),
-        ):
+        for action, words in ACTIONS.items():
             sub = actions.add_parser(action, help=words, description=words)
             sub.add_argument("user", help="name of the user")
             if action == "open":
@@ -43,6 +52,17 @@ class Command(BaseCommand):
                     type=int,
                     default=60,
                     help=f"until when: 0 (closed again) to {MOST_MINUTES} minutes from now (default: 60)",
+                )
+            if action in {"create", "password"}:
+                sub.add_argument("--stdin", action="store_true", help="read the password from standard input")
+            if action == "create":
+                sub.add_argument("--email", default="", help="address for messages")
+                sub.add_argument("--no-password", action="store_true", help="a proxy logs the user in")
+                sub.add_argument(
+                    "--role",
+                    action="append",
+                    default=[],
+                    help="role to grant, such as operator or site_admin:ncsa; may be repeated",
                 )
 
         bind = actions.add_parser(
@@ -55,19 +75,41 @@ class Command(BaseCommand):
         bind.add_argument("issuer", help="the issuer of before, exactly; empty if none was configured")
 
     def handle(self, *, action: str, **options: Any) -> None:
-        if action == "bind-issuer":
-            self.stdout.write(self._bind(options["issuer"]))
-            return
-        user: str = options["user"]
-        owner = User.objects.filter(username=user).first()
-        if owner is None:
-            raise CommandError(f"there is no user {user!r}")
-        if action == "open":
-            self.stdout.write(self._open(owner, options["minutes"]))
-        else:
-            self.stdout.write(getattr(self, f"_{action.replace('-', '_')}")(owner))
+        try:
+            if action == "bind-issuer":
+                done = self._bind(options["issuer"])
+            elif action == "create":
+                done = self._create(options["user"], options)
+            else:
+                owner = User.objects.filter(username=options["user"]).first()
+                if owner is None:
+                    raise CommandError(f"there is no user {options['user']!r}")
+                done = getattr(self, f"_{action.replace('-', '_')}")(owner, options)
+        except (AccountError, RoleError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(done)
 
-    def _unlock(self, user: User) -> str:
+    def _create(self, name: str, options: dict[str, Any]) -> str:
+        users.check_name(name)  # before the password is asked for
+        grants = [roles.parse_grant(text) for text in options["role"]]
+        password = None if options["no_password"] else self._typed(name, from_stdin=options["stdin"])
+        user = users.create(name, password, grants, {"email": options["email"]})
+        shown = ", ".join(str(grant) for grant in roles.grants_of(user))
+        return f"{user} created: {shown or 'no role, reads as a viewer'}."
+
+    def _password(self, user: User, options: dict[str, Any]) -> str:
+        number = users.set_password(user, self._typed(user.get_username(), from_stdin=options["stdin"]))
+        return f"Password of {user} set; {number} sessions ended{self._closed(user)}."
+
+    def _disable(self, user: User, _options: dict[str, Any]) -> str:
+        number = users.disable(user)
+        return f"{user} is disabled; {number} sessions ended, and its tokens stop."
+
+    def _enable(self, user: User, _options: dict[str, Any]) -> str:
+        users.enable(user)
+        return f"{user} is enabled."
+
+    def _unlock(self, user: User, _options: dict[str, Any]) -> str:
         try:
             forgotten = attempts.unlock(user.get_username())
         except RedisError as error:
@@ -83,20 +125,21 @@ class Command(BaseCommand):
             " logged in before, end after their 15 minutes."
         )
 
-    def _remove_second_factors(self, user: User) -> str:
+    def _remove_second_factors(self, user: User, _options: dict[str, Any]) -> str:
         number, _ = Authenticator.objects.filter(user=user).delete()
         words = "removed, and all sessions ended: the password alone opens the account"
         return f"{number} second factors of {user} {words}."
 
-    def _end_sessions(self, user: User) -> str:
-        return f"{sessions.end_all(user)} sessions of {user} ended."
+    def _end_sessions(self, user: User, _options: dict[str, Any]) -> str:
+        return f"{users.end_sessions(user)} sessions of {user} ended."
 
-    def _open(self, user: User, minutes: int) -> str:
+    def _open(self, user: User, options: dict[str, Any]) -> str:
         """Open the local door; with which roles the user can then log in must be true when it is said."""
+        minutes = options["minutes"]
         if not 0 <= minutes <= MOST_MINUTES:
             raise CommandError(f"--minutes: expected 0 to {MOST_MINUTES}, got {minutes}")
         if not user.is_active:
-            raise CommandError(f"{user} is disabled: enable the account first, on the page Users and roles")
+            raise CommandError(f"{user} is disabled: enable it first, by manage.py account enable {user}")
         identity = roles.usual_identity(user)
         if minutes and acting(user, identity) is None:
             why = doors.closed_because(user)
@@ -138,4 +181,21 @@ class Command(BaseCommand):
         has_passkey = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists()
         if user.has_usable_password() or has_passkey:
             return ""
-        return f", and has neither: set a password by manage.py changepassword {user}"
+        return f", and has neither: set a password by manage.py account password {user}"
+
+    def _closed(self, user: User) -> str:
+        """Return, for the end of a sentence, that the password opens nothing now, if so."""
+        if doors.has_local_door(user, timezone.now()):
+            return ""
+        return f", but no password opens the account now: see manage.py account open {user}"
+
+    def _typed(self, name: str, *, from_stdin: bool) -> str:
+        """Return the password that is typed twice, or the first line of standard input."""
+        if from_stdin:
+            return sys.stdin.readline().rstrip("\r\n")
+        if not sys.stdin.isatty():
+            raise CommandError("no terminal to ask for the password: send it with --stdin")
+        first, second = (getpass.getpass(f"{words} for {name}: ") for words in ("Password", "Again"))
+        if first != second:
+            raise CommandError("nothing is changed: the two passwords differ")
+        return first

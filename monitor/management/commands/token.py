@@ -135,7 +135,7 @@ def _user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
         raise CommandError(
-            f"there is no user {name!r}; create one with manage.py createsuperuser or in /admin/"
+            f"there is no user {name!r}; create one by manage.py account create or on /access/"
         )
     act_as(user, roles.usual_identity(user))
     return user

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django_htmx.http import HttpResponseClientRefresh
 
-from monitor.models.role import reads_measurements
+from monitor.models.role import is_administrator, reads_measurements
 from monitor.models.site import OPERATE, may_manage_somewhere
 
 Arguments = ParamSpec("Arguments")
@@ -57,6 +57,22 @@ def accounts_only(
         return redirect_to_login(request.get_full_path())
 
     return guarded
+
+
+def administrators_only(
+    view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
+    """As ``members_only``; refuse all users but administrators."""
+
+    @wraps(view)
+    def guarded(
+        request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> HttpResponseBase:
+        if not is_administrator(request.user):
+            raise PermissionDenied("Only administrators see and change accounts.")
+        return view(request, *args, **kwargs)
+
+    return members_only(guarded)
 
 
 def managers_only(

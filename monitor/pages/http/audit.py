@@ -116,8 +116,9 @@ def _is_recorded(request: HttpRequest) -> bool:
 
 
 def _is_attributed(request: HttpRequest) -> bool:
-    """Return whether a user sent the request, who did not try to log in."""
-    return request.user.is_authenticated and not hasattr(request, "failed_login")
+    """Return whether a user sent the request, other than to log in, and was not asked to confirm first."""
+    is_answered = not hasattr(request, "failed_login") and not hasattr(request, "is_unconfirmed")
+    return request.user.is_authenticated and is_answered
 
 
 def _is_denied(request: HttpRequest, status: int) -> bool:

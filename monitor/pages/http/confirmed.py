@@ -44,5 +44,6 @@ def ask_to_confirm(request: HttpRequest, page: str) -> HttpResponseBase:
     if not ways:
         return render(request, "pages/account_confirm_impossible.html", status=HTTPStatus.FORBIDDEN)
     if request.method == "POST":
+        request.is_unconfirmed = True  # type: ignore[attr-defined]  # nothing is done, so nothing is recorded
         messages.warning(request, "Not changed yet: confirm that it is you, then send the form again.")
     return redirect(f"{ways[0]['url']}?{urlencode({REDIRECT_FIELD_NAME: page})}")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from django.urls import reverse
 
 _LABELS: Mapping[str, str] = {
+    "access": "Users and roles",
+    "access-groups": "Groups",
     "availability": "Availability",
     "failures": "Failures",
     "incidents": "Incidents",

@@ -80,6 +80,7 @@ TOKENS = Decision(ALL_ROLES, (MANAGE, READ), is_everywhere=True)  # the token ha
 NEW_TOKENS = Decision(ALL_ROLES, (MANAGE, READ), asked=(READ,))
 AUDIT = Decision(OPERATORS, is_everywhere=True)
 ADMINISTRATORS = Decision(frozenset({ADMINISTRATOR}))
+CONFIRMED = replace(ADMINISTRATORS, answers=frozenset({302}))  # leads to the confirmation after five minutes
 PINGS = Decision(MANAGERS, (REPORT,), is_program=True)
 SENDERS = replace(PINGS, answers=frozenset({422}))
 ABSENT = Decision(READERS, answers=frozenset({404}))
@@ -231,7 +232,26 @@ OPERATIONS: Mapping[str, Decision | Special] = {
 # Pages by their routes: the decisions on opening them and on sending their form. None: there is none.
 PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]] = {
     "": (HOME, None),
-    "access/": (ADMINISTRATORS, ADMINISTRATORS),
+    "access/": (ADMINISTRATORS, None),
+    "access/groups/": (ADMINISTRATORS, None),
+    "access/groups/<int:pk>/": (ADMINISTRATORS, None),
+    **{
+        f"access/groups/{change}/": (CONFIRMED, CONFIRMED)
+        for change in (
+            "new",
+            *(f"<int:pk>/{verb}" for verb in ("add", "delete", "forbid", "permit", "remove", "rename")),
+        )
+    },
+    "access/users/<int:pk>/": (ADMINISTRATORS, None),
+    **{
+        f"access/users/{change}/": (CONFIRMED, CONFIRMED)
+        for change in (
+            "new",
+            *(f"<int:pk>/{verb}" for verb in ("delete", "disable", "disconnect", "enable", "end-sessions")),
+            *(f"<int:pk>/{verb}" for verb in ("forbid", "grant", "join", "leave", "password", "permit")),
+            *(f"<int:pk>/{verb}" for verb in ("profile", "remove-factor", "revoke", "revoke-token")),
+        )
+    },
     "account/": (OWN_ACCOUNT, None),
     "account/app/": (OWN_ACCOUNT, None),
     "account/app/remove/": (OWN_ACCOUNT, None),
@@ -379,12 +399,8 @@ PAGES: Mapping[str, tuple[Decision | Special | None, Decision | Special | None]]
 # Models of the admin pages: what site admins, operators and administrators may: view, add, change, delete.
 _VIEW, _ALL = "v", "vacd"
 ADMIN: Mapping[str, tuple[str, str, str]] = {
-    "auth.group": ("", "", _ALL),
-    "auth.user": ("", "", _ALL),
-    "mfa.authenticator": ("", "", "vd"),
     "monitor.alert": ("", _VIEW, _VIEW),
     "monitor.alertrule": (_ALL, _ALL, _ALL),
-    "monitor.apitoken": ("", "", "vcd"),
     "monitor.auditevent": ("", _VIEW, _VIEW),
     "monitor.forecast": ("", _VIEW, _VIEW),
     "monitor.heartbeat": ("", _VIEW, _VIEW),
@@ -398,9 +414,6 @@ ADMIN: Mapping[str, tuple[str, str, str]] = {
     "monitor.segment": ("", _VIEW, _VIEW),
     "monitor.series": ("", _ALL, _ALL),
     "monitor.site": ("", _ALL, _ALL),
-    "monitor.siteadministrator": ("", "", _ALL),
     "monitor.suite": ("", _ALL, _ALL),
     "monitor.usage": ("", _VIEW, _VIEW),
-    "socialaccount.socialaccount": ("", "", "vd"),
-    "usersessions.usersession": ("", "", "vd"),
 }

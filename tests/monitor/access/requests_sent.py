@@ -99,6 +99,8 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "alerts": {"pk": values["alert"]},
         "incidents": {"pk": values["incident"]},
         "runs": {"pk": values["run"], "run_id": values["run"], "number": 1},
+        "access/users": {"pk": world.users.get("viewer", 1)},
+        "access/groups": {"pk": world.groups.get("members", 1)},
         "account": {"pk": token if "tokens" in path else 1},
         "tokens": {"pk": token},
         "holds": {"kind": "series", "name": values["series"], "hold": world.holds[place].pk},
@@ -125,7 +127,7 @@ def filled(world: World, path: str, place: str, identity: Identity) -> str:
         "webhooks": {"name": "hook", "pk": world.delivery},
     }
     first, _, rest = path.strip("/").partition("/")
-    noun = f"{first}/{rest.partition('/')[0]}" if first in {"grid", "settings"} else first
+    noun = f"{first}/{rest.partition('/')[0]}" if first in {"access", "grid", "settings"} else first
     return path.format(**{**values, **by_noun.get(noun, {})})
 
 
@@ -206,7 +208,14 @@ BODIES: dict[str, Values] = {
     },
 }  # fmt: skip
 FORMS: dict[str, Values] = {
-    "access/": lambda world, place: {"verb": "grant", "user": "viewer", "role": "operator"},
+    "access/groups/<int:pk>/add/": lambda world, place: {"user": "viewer"},
+    "access/groups/<int:pk>/rename/": lambda world, place: {"name": "renamed"},
+    "access/groups/new/": lambda world, place: {"name": "new"},
+    "access/users/<int:pk>/delete/": lambda world, place: {"name": "viewer"},
+    "access/users/<int:pk>/grant/": lambda world, place: {"role": "operator"},
+    "access/users/<int:pk>/password/": lambda world, place: {"password1": "x1", "password2": "x1"},
+    "access/users/<int:pk>/revoke/": lambda world, place: {"grant": "viewer"},
+    "access/users/new/": lambda world, place: {"name": "new"},
     "availability/sites/<slug:name>/recompute/": lambda world, place: {
         "month": f"{world.now:%Y-%m}", "reason": "test",
     },

@@ -33,7 +33,7 @@ WINDOWS = ("POST /maintenance", "PATCH /maintenance/{window}", "DELETE /maintena
 Counterpart = tuple[str, ...] | Without
 
 FORMS: Mapping[str, Counterpart] = {
-    "access/": ROLES,
+    **{route: ROLES for route, (_, sent) in PAGES.items() if route.startswith("access/") and sent},
     "account/": Without("it has the forms of other pages"),
     "account/app/": PASSWORD,
     "account/app/remove/": PASSWORD,
@@ -117,20 +117,13 @@ FORMS: Mapping[str, Counterpart] = {
 
 # The models that the admin pages change.
 MODELS: Mapping[str, Counterpart] = {
-    "auth.group": ROLES,
-    "auth.user": ROLES,
-    "mfa.authenticator": PASSWORD,
     "monitor.alertrule": RULE,
-    "monitor.apitoken": ("DELETE /tokens/{token}",),
     "monitor.maintenancewindow": WINDOWS,
     "monitor.reporter": ("POST /reporters", "POST /reporters/{reporter}/revoke"),
     "monitor.resource": RESOURCE,
     "monitor.series": SERIES,
     "monitor.site": SITE,
-    "monitor.siteadministrator": ROLES,
     "monitor.suite": SUITE,
-    "socialaccount.socialaccount": PROVIDER,
-    "usersessions.usersession": SESSION,
 }
 
 

@@ -43,6 +43,7 @@ from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, OUTCOME, READ, RUN, SCOPES
 from monitor.webhooks.enqueue import ping
 from tests.monitor import reporter_rows
+from tests.monitor.accounts.logins import as_confirmed
 from tests.monitor.pages import builders
 
 OWN, OTHER = "own", "other"  # the sites; the site admin manages the first
@@ -76,7 +77,7 @@ class Identity:
 
 @dataclass
 class World:
-    """What requests name, by site; *tokens* are those that requests name, by user.
+    """What requests name, by site; *tokens* are those that requests name, by user; *users*, *groups* by name.
 
     Attributes:
         readers: identities that do not see what is hidden; the others do, or see nothing.
@@ -94,6 +95,8 @@ class World:
     reported: dict[str, Series] = field(default_factory=dict)
     ping_keys: dict[str, tuple[PingKey, str]] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    users: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
     delivery: int = 0
     signature: int = 1  # its version
     identities: list[Identity] = field(default_factory=list)
@@ -127,6 +130,8 @@ def build() -> World:
     world.delivery = ping(hook, world.now).pk
     _sessions(world)
     _tokens(world)
+    world.users = dict(User.objects.values_list("username", "pk"))
+    world.groups = dict(Group.objects.values_list("name", "pk"))
     return world
 
 
@@ -295,4 +300,4 @@ def _with(text: str) -> Client:
 def _browser(user: User) -> Client:
     browser = Client()
     browser.force_login(user)
-    return browser
+    return as_confirmed(browser, user)

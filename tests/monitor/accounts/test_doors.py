@@ -8,6 +8,7 @@ from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.management import CommandError, call_command
@@ -17,7 +18,7 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import identities
+from monitor.accounts import identities, users
 from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import ApiToken, AuditEvent, Identity
@@ -90,7 +91,24 @@ def _clock_back(user: User, settings: Settings) -> None:
 
 
 def _disabled(user: User, settings: Settings) -> None:
+    users.disable(user)
+
+
+def _disabled_by_sql(user: User, settings: Settings) -> None:
     User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def _enabled_again(user: User, settings: Settings) -> None:
+    users.disable(user)
+    users.enable(user)
+
+
+def _new_password(user: User, settings: Settings) -> None:
+    users.set_password(user, builders.PASSWORD)
+
+
+def _factor_removed(user: User, settings: Settings) -> None:
+    users.remove_factor(Authenticator.objects.create(user=user, type="totp", data={"secret": "x"}))
 
 
 def _revoked(user: User, settings: Settings) -> None:
@@ -152,6 +170,10 @@ EVENTS: Mapping[str, Event] = {
     "no login for long": Event(_unseen, LOCAL, LOCAL, NOT_BY_IDENTITY, NOT_BY_IDENTITY),
     "clock back": Event(_clock_back, LOCAL, LOCAL, ALL, ALL),
     "disabled": Event(_disabled, NONE, NONE, NONE, NONE),
+    "disabled by SQL": Event(_disabled_by_sql, NONE, NONE, NONE, NONE),
+    "disabled, and enabled again": Event(_enabled_again, LOCAL, LOCAL, NONE, ALL),
+    "password set by an administrator": Event(_new_password, LOCAL, LOCAL, NONE, ALL),
+    "factor removed by an administrator": Event(_factor_removed, LOCAL, LOCAL, NONE, ALL),
     "role lost": Event(_revoked, NOT_BY_IDENTITY, NOT_BY_IDENTITY, ALL, ALL),
     "role granted after refusal": Event(_granted_late, ALL, ALL, NOT_BY_IDENTITY, NOT_BY_IDENTITY),
     "last identity disconnected": Event(_disconnected, ALL, ALL, NOT_BY_IDENTITY, NOT_BY_IDENTITY),

@@ -139,6 +139,27 @@ def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Setti
     assert not User.objects.filter(username="eve").exists()
 
 
+def test_no_account_is_made_whose_name_differs_in_case_alone(
+    visit: Visit, settings: Settings, reader: User
+) -> None:
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", PROXIES, "viewer")
+    assert visit(remote_user=str(reader).upper()).status_code == 403
+    assert User.objects.count() == 1
+
+
+def test_a_user_that_the_proxy_logs_in_confirms_by_its_password_here(visit: Visit, reader: User) -> None:
+    browser = Client(REMOTE_ADDR=PROXY)
+    browser.get("/account/", headers={"remote-user": str(reader)})
+    asked = visit(path="/account/app/", browser=browser, remote_user=str(reader))
+    assert asked["Location"].startswith("/account/confirm/password/")
+    form = {"password": builders.PASSWORD, "next": "/account/app/"}
+    confirmed = browser.post("/account/confirm/password/", form, headers={"remote-user": str(reader)})
+    assert confirmed["Location"] == "/account/app/"
+    assert visit(path="/account/app/", browser=browser, remote_user=str(reader)).status_code == 200
+    other = builders.user(f"{reader}-other", password=builders.PASSWORD)
+    assert visit(path="/account/app/", browser=browser, remote_user=str(other)).status_code == 302
+
+
 def test_it_is_off_by_default(settings: Settings, reader: User) -> None:
     assert settings.GRIDCAST_REMOTE_USER is None
     with pytest.raises(MiddlewareNotUsed):

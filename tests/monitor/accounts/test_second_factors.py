@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from monitor.accounts import throttle
-from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
+from tests.monitor.accounts.logins import add_app, as_confirmed, code_of, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
 Browsers = Callable[[], Client]
@@ -302,12 +302,21 @@ def test_a_lost_factor_is_removed_by_a_command(browser: Client, reader: User, se
     assert is_logged_in(browser)
 
 
-def test_administrators_see_and_remove_factors_but_no_secrets(reader: User, secret: str) -> None:
+def test_administrators_see_and_remove_factors_but_no_secrets(
+    browser: Client, reader: User, secret: str
+) -> None:
+    log_in(browser, reader)
+    browser.post(STEP, {"code": code_of(secret)})
     chief = builders.user(f"{reader}-chief", is_staff=True, is_superuser=True)
     administrator = Client()
     administrator.force_login(chief)
+    as_confirmed(administrator, chief)
     factor = Authenticator.objects.get(user=reader, type="totp")
-    path = f"/admin/mfa/authenticator/{factor.pk}/"
-    assert factor.data["secret"] not in administrator.get(f"{path}change/").content.decode()
-    administrator.post(f"{path}delete/", {"post": "yes"})
-    assert not Authenticator.objects.filter(pk=factor.pk).exists()
+    page = f"/access/users/{reader.pk}/"
+    for path in (page, f"{page}remove-factor/?factor={factor.pk}"):
+        assert factor.data["secret"] not in administrator.get(path).content.decode()
+    administrator.post(f"{page}remove-factor/", {"factor": factor.pk})
+    assert not Authenticator.objects.filter(user=reader).exists(), (
+        "the recovery codes go with the last factor"
+    )
+    assert not is_logged_in(browser), "the session may be of the person that found the phone"

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from monitor import pages
 from monitor.models import AlertRule, Incident, MaintenanceWindow, Resource, Run, Series, Site
+from tests.monitor.accounts.logins import as_confirmed
 from tests.monitor.pages import depots
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.monitor.pages.visits import FilledDepot, Visitors, look
@@ -36,6 +38,8 @@ def arguments() -> dict[str, object]:
     run, site, rule = Run.objects.first(), Site.objects.first(), AlertRule.objects.first()
     series = run.series if run else Series.objects.first()  # one that has something to show
     return {
+        "access/groups/<int:pk>": None,  # looked at in test_access_screens.py
+        "access/users/<int:pk>": User.objects.get(username="operator").pk,
         "runs/<uuid:pk>": run and run.pk,
         "storage/<slug:name>": getattr(Resource.objects.exclude(storage={}).first(), "name", None),
         "series/<slug:name>": series and series.name,
@@ -105,8 +109,12 @@ def test_every_page_looks_well(
 ) -> None:
     kind = request.node.callspec.params["depot"]
     visitors.session = depot.administrator
-    wrong = []
+    wrong, browser = [], Client()
+    browser.cookies["sessionid"] = depot.administrator
+    user = User.objects.get(username="administrator")
+    as_confirmed(browser, user)
     for address in shown_pages(depot.administrator):
+        as_confirmed(browser, user)  # a confirmation lasts five minutes, this test longer
         name = f"{kind}/{name_of(address)}"
         wrong += look(visitors, address, name)
         if kind == "full":

@@ -233,6 +233,16 @@ def test_an_identity_is_disconnected_by_its_user(own: Client, op: OpenIdProvider
     assert is_logged_in(own)
 
 
+def test_the_last_door_is_not_disconnected(
+    by_provider: Client, op: OpenIdProvider, settings: Settings
+) -> None:
+    confirms(settings, LOGIN)
+    confirm_there(op, by_provider)
+    by_provider.post(f"/account/identities/{Identity.objects.get().pk}/disconnect/")
+    assert "could not log in any more" in by_provider.get("/account/").content.decode()
+    assert Identity.objects.exists()
+
+
 def test_an_identity_of_another_user_is_not_disconnected(
     own: Client, op: OpenIdProvider, browser_elsewhere: Browsers
 ) -> None:

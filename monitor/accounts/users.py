@@ -1,0 +1,268 @@
+"""Accounts: created, changed, disabled and deleted, by the pages below ``/access/`` and by commands.
+
+Each change is noted for the audit record, without secrets. Errors, all permanent::
+
+    AccountError
+    |-- InvalidName        the name is taken, looks like another one, or has characters that names do not have
+    |-- InvalidPassword    too short, too common, or too similar to the name
+    `-- InvalidProfile     the e-mail address is none, or a name is too long
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from allauth.mfa.base.internal.flows import delete_dangling_recovery_codes
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+
+from monitor.access import roles
+from monitor.access.audit_trail import note
+from monitor.accounts import sessions
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from django.contrib.auth.models import Group, Permission
+
+    from monitor.access.roles import Grant
+
+# ASCII: letters of other scripts look like these. A name in a proxy's header has the same characters.
+NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,150}")
+# What the models of others call these.
+KINDS = {
+    "admin.logentry": ("entry in the log of the admin pages", "entries in the log of the admin pages"),
+    "mfa.authenticator": ("second factor", "second factors"),
+    "monitor.apitoken": ("API token", "API tokens"),
+    "monitor.outcome": ("outcome of a job", "outcomes of jobs"),
+    "monitor.siteadministrator": ("own site", "own sites"),
+    "socialaccount.socialaccount": ("account of the identity provider", "accounts of the identity provider"),
+    "usersessions.usersession": ("session", "sessions"),
+}
+PROFILE = ("first_name", "last_name", "email")
+
+
+class AccountError(Exception):
+    """The account is not changed; the message says why."""
+
+
+class InvalidName(AccountError):
+    pass
+
+
+class InvalidPassword(AccountError):
+    pass
+
+
+class InvalidProfile(AccountError):
+    pass
+
+
+def lock_names() -> None:
+    """Let no other transaction create an account or a group until this one ends.
+
+    The database takes names that differ in case alone for different ones.
+    """
+    lock_until_commit(AdvisoryLock.ACCOUNT_NAMES)
+
+
+def check_name(name: str) -> None:
+    """Raise InvalidName unless *name* can be that of a new account.
+
+    Names that look alike are refused: they differ in upper and lower case alone, or have letters of other
+    scripts. Accounts of before keep theirs.
+    """
+    if not NAME.fullmatch(name):
+        raise InvalidName(f"user name: expected 1 to 150 ASCII letters, digits and @.+-_, got {name[:150]!r}")
+    taken = User.objects.filter(username__iexact=name).first()
+    if taken is not None:
+        raise InvalidName(f"user name: there is an account {taken.get_username()!r} already")
+
+
+@transaction.atomic
+def create(
+    name: str, password: str | None, grants: Iterable[Grant] = (), profile: Mapping[str, str] | None = None
+) -> User:
+    """Create an account; without a *password*, its user logs in only by a proxy that authenticates.
+
+    Raises:
+        AccountError: a value is not accepted.
+    """
+    lock_names()
+    check_name(name)
+    user = User(username=name, **(profile or {}))
+    _check_profile(user)
+    if password is not None:
+        check_password(password, user)
+    user.set_password(password)
+    user.save()
+    shown = {field: value for field, value in _profile(user).items() if value}
+    note("account", name, after={**shown, "password": "none" if password is None else "set"})
+    for given in grants:
+        roles.grant(user, given)
+    return user
+
+
+def check_password(password: str, user: User) -> None:
+    """Raise InvalidPassword unless *user* may have *password*; the message has all that is wrong with it."""
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise InvalidPassword(" ".join(error.messages)) from None
+
+
+@transaction.atomic
+def set_password(user: User, password: str) -> int:
+    """Set the password of *user*, and end its sessions; return their number.
+
+    Raises:
+        InvalidPassword: it is not accepted.
+    """
+    check_password(password, user)
+    had_password = user.has_usable_password()
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    note("password", user.get_username(), before="set" if had_password else "none", after="set anew")
+    return sessions.end_all(user)
+
+
+@transaction.atomic
+def set_profile(user: User, values: Mapping[str, str]) -> None:
+    """Set first name, last name and e-mail address of *user* to *values*.
+
+    Raises:
+        InvalidProfile: a value is not accepted.
+    """
+    before = _profile(User.objects.get(pk=user.pk))
+    for field in PROFILE:
+        setattr(user, field, values[field])
+    _check_profile(user)
+    user.save(update_fields=PROFILE)
+    after = _profile(user)
+    changed = [field for field in PROFILE if before[field] != after[field]]
+    if changed:
+        note(
+            "account",
+            user.get_username(),
+            before={field: before[field] for field in changed},
+            after={field: after[field] for field in changed},
+        )
+
+
+@transaction.atomic
+def disable(user: User) -> int:
+    """Let *user* log in nowhere, and its tokens not be valid; end its sessions, and return their number.
+
+    Roles, tokens and factors stay stored. Without an effect on a disabled account.
+
+    Raises:
+        LastAdministrator: it is the last active administrator.
+    """
+    if not user.is_active:
+        return 0
+    if user.is_superuser:
+        roles.check_another_administrator(user)
+    user.is_active = False
+    user.save(update_fields=["is_active"])
+    note("account", user.get_username(), before="active", after="disabled")
+    return sessions.end_all(user)
+
+
+def enable(user: User) -> None:
+    """Let *user* log in again; roles, tokens that have not expired, and factors are as before."""
+    if user.is_active:
+        return
+    user.is_active = True
+    user.save(update_fields=["is_active"])
+    note("account", user.get_username(), before="disabled", after="active")
+
+
+@transaction.atomic
+def remove_factor(factor: Authenticator) -> int:
+    """Remove a second factor, with the last one the recovery codes; end the sessions of its user.
+
+    Return the number of sessions: one may be of the person that found the lost device.
+    """
+    user = factor.user
+    factor.delete()
+    note("second factor", user.get_username(), before=factor.type)
+    codes = delete_dangling_recovery_codes(user)
+    if codes is not None:
+        note("second factor", user.get_username(), before=codes.type)
+    return sessions.end_all(user)
+
+
+@transaction.atomic
+def end_sessions(user: User, session: int | None = None) -> int:
+    """End the session of *user* with this id, None: all; return the number of sessions that ended."""
+    number = sessions.end_all(user) if session is None else int(sessions.end(user, session))
+    if number:
+        note("sessions", user.get_username(), before=number, after="ended")
+    return number
+
+
+@transaction.atomic
+def delete(user: User) -> None:
+    """Delete *user*, with all that ``losses`` counts.
+
+    Raises:
+        LastAdministrator: it is the last active administrator.
+    """
+    if user.is_superuser and user.is_active:
+        roles.check_another_administrator(user)
+    before = {**_profile(user), "roles": [str(grant) for grant in roles.grants_of(user)]}
+    before["deleted with it"] = losses(user)
+    sessions.end_all(user)
+    user.delete()
+    note("account", user.get_username(), before=before, after="deleted")
+
+
+def losses(user: User) -> list[str]:
+    """Return in words what is deleted with *user*: how many rows of which kind."""
+    found = []
+    for relation in User._meta.related_objects:  # noqa: SLF001  # Django's API of models
+        if isinstance(relation, models.ManyToOneRel) and relation.on_delete is models.CASCADE:
+            kind = relation.related_model._meta  # noqa: SLF001
+            number = kind.base_manager.filter(**{relation.field.name: user}).count()
+            names = KINDS.get(kind.label_lower, (str(kind.verbose_name), str(kind.verbose_name_plural)))
+            found += [f"{number:,} {names[number != 1]}"] if number else []
+    return sorted(found)
+
+
+def permit(holder: User | Group, permission: Permission) -> None:
+    """Grant a single *permission* to a user, or to the members of a group."""
+    permissions(holder).add(permission)
+    note("permission", f"{holder}: {label(permission)}", after="granted")
+
+
+def forbid(holder: User | Group, permission: Permission) -> None:
+    """Revoke a single *permission*; what roles and other groups permit stays."""
+    permissions(holder).remove(permission)
+    note("permission", f"{holder}: {label(permission)}", before="granted", after="revoked")
+
+
+def label(permission: Permission) -> str:
+    """Return the name by which code and documentation call *permission*."""
+    return f"{permission.content_type.app_label}.{permission.codename}"
+
+
+def permissions(holder: User | Group) -> Any:
+    """Return the single permissions of a user, or of a group."""
+    return holder.user_permissions if isinstance(holder, User) else holder.permissions
+
+
+def _profile(user: User) -> dict[str, Any]:
+    return {field: getattr(user, field) for field in PROFILE}
+
+
+def _check_profile(user: User) -> None:
+    try:
+        user.clean_fields(exclude={field.name for field in User._meta.fields} - set(PROFILE))  # noqa: SLF001
+    except ValidationError as error:
+        faults = [f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items()]
+        raise InvalidProfile("; ".join(faults)) from None
