@@ -121,6 +121,7 @@ def test_recovery_codes_alone_are_no_second_factor(browser: Client, late: User) 
     log_in(browser, late)
     add_app(browser)
     Authenticator.objects.filter(user=late, type="totp").delete()
+    log_in(browser, late)
     assert browser.get("/series/")["Location"] == DUE
 
 

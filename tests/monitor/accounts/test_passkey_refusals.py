@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
+from ipaddress import ip_network
 from typing import Any
 
 import hypothesis
@@ -24,6 +25,7 @@ from pytest_django import Settings
 
 from monitor.models import AuditEvent, PasskeyChallenge, PasskeyHandle
 from monitor.models.passkey import MOST_OF_BROWSER, MOST_OF_USER
+from monitor.web.proxies import Proxies
 from tests.monitor.accounts.device import Device, login_options, options_of
 from tests.monitor.accounts.logins import code_of, confirm, is_logged_in, log_in
 from tests.monitor.accounts.test_factor_races import at_once
@@ -118,6 +120,9 @@ def serve(browser: Client, settings: Settings, url: str, origin: str) -> None:
     scheme, _, host = origin.partition("://")
     settings.GRIDCAST_URL, settings.ALLOWED_HOSTS = url, ["*"]
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    settings.GRIDCAST_PROXIES = Proxies(
+        (ip_network("198.18.0.0/15"),), is_unix=False
+    )  # the browsers of tests
     browser.defaults |= {"HTTP_HOST": host, "HTTP_X_FORWARDED_PROTO": scheme}
 
 
