@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import events, group_roles, identities
+from monitor.accounts import events, group_roles, identities, users
 from monitor.accounts.confirmation import CONFIRMED_SECONDS, is_confirmed
 from monitor.accounts.environment import AUTH_TIME
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from monitor.accounts.environment import IdentityProvider
+
+logger = logging.getLogger(__name__)
 
 PROVIDER = "openid_connect"
 PROVIDER_ID = "oidc"
@@ -111,8 +114,15 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """Accept a user with a role, unless a local account has the name: it may be another person's."""
         name = sociallogin.user.get_username()
-        if name and User.objects.filter(username__iexact=name).exists():
-            raise _refused(request, sociallogin, "name_taken")
+        if not name:  # allauth makes one of other claims
+            return True
+        users.lock_names()
+        try:
+            users.check_foreign_name(name)
+        except users.InvalidName as error:
+            is_taken = User.objects.filter(username__iexact=name).exists()
+            logger.warning("no account by the provider: %s", error)
+            raise _refused(request, sociallogin, "name_taken" if is_taken else "name_refused") from error
         return True
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:

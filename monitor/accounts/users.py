@@ -11,6 +11,7 @@ Each change is noted for the audit record, without secrets. Errors, all permanen
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from allauth.mfa.base.internal.flows import delete_dangling_recovery_codes
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from monitor.access.roles import Grant
 
 # ASCII: letters of other scripts look like these. A name in a proxy's header has the same characters.
+MOST_NAME_CHARACTERS = 150
 NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,150}")
 # What the models of others call these.
 KINDS = {
@@ -80,6 +82,21 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise InvalidName(f"user name: expected 1 to 150 ASCII letters, digits and @.+-_, got {name[:150]!r}")
     taken = User.objects.filter(username__iexact=name).first()
+    if taken is not None:
+        raise InvalidName(f"user name: there is an account {taken.get_username()!r} already")
+
+
+def check_foreign_name(name: str) -> None:
+    """Raise InvalidName unless *name*, which an identity provider gave, can be that of a new account.
+
+    Its letters are of one script, so that it does not look like a name of another one.
+    """
+    scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in name if letter.isalpha()}
+    if len(name) > MOST_NAME_CHARACTERS or len(scripts) > 1:
+        found = ", ".join(sorted(scripts))[:100] or "none"
+        raise InvalidName(f"user name: expected letters of one script, got {name[:150]!r} ({found})")
+    plain = unicodedata.normalize("NFKC", name)
+    taken = User.objects.filter(models.Q(username__iexact=name) | models.Q(username__iexact=plain)).first()
     if taken is not None:
         raise InvalidName(f"user name: there is an account {taken.get_username()!r} already")
 

@@ -179,7 +179,12 @@ NOT_IN_FILES |= {"sort_name"}  # computed by the database
 NOT_IN_FILES |= {"origin", "version", "changed_at", "changed_by"}  # of signatures: who wrote them
 NOT_IN_FILES |= {"source", "uid"}  # of windows that feeds announce; so has their url
 NOT_IN_FILES |= {"created_by"}  # of webhooks
-NOT_IN_FILES |= {"author", "author_name", "suspended"}  # of rules and webhooks: whose rights they have
+NOT_IN_FILES |= {
+    "author",
+    "author_name",
+    "identity",
+    "suspended",
+}  # of rules and webhooks: the rights
 NOT_IN_FILES |= {"condition", "threshold"}  # one key per kind of condition
 STORED_ELSEWHERE = {
     "resources": set(),

@@ -1,0 +1,36 @@
+"""The provider's name of a new user is accepted unless it looks like another one."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.monitor.accounts.logins import is_logged_in
+from tests.monitor.accounts.provider.openid_provider import OpenIdProvider
+
+TAKEN, REFUSED = "The name is taken", "The name is not accepted"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("grace@example.org", ""),
+        ("gr\N{LATIN SMALL LETTER A WITH DIAERESIS}ce-1", ""),
+        ("\N{CYRILLIC SMALL LETTER DE}\N{CYRILLIC SMALL LETTER A}", ""),
+        ("Chief", TAKEN),
+        ("\N{CYRILLIC SMALL LETTER ES}hief", REFUSED),
+        ("\N{FULLWIDTH LATIN SMALL LETTER C}hief", REFUSED),
+        ("chief\N{GREEK SMALL LETTER OMICRON}", REFUSED),
+    ],
+)
+def test_a_name_that_looks_like_another_makes_no_account(
+    browser: Client, op: OpenIdProvider, name: str, words: str
+) -> None:
+    User.objects.create_user("chief")
+    op.claims["preferred_username"] = name
+    answer = op.log_in(browser)
+    assert is_logged_in(browser) == (not words)
+    if words:
+        assert (answer.status_code, words in answer.content.decode()) == (403, True)
+        assert User.objects.count() == 1
