@@ -137,7 +137,7 @@ MFA_FORMS = {
 SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_PROVIDERS = {
-    "openid_connect": {"provider_class": "monitor.accounts.provider.login.VerifyingProvider"}
+    "openid_connect": {"provider_class": "monitor.accounts.provider.provider.VerifyingProvider"}
 }
 SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()

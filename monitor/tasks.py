@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from monitor import housekeeping
 from monitor import tick as scheduler
-from monitor.accounts.provider import metadata
 from monitor.alerts import deliver, group, try_channel
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.availability import refresh as availability
@@ -117,6 +116,8 @@ def delete_series() -> None:
 @app.task(name="monitor.tasks.refresh_provider")
 def refresh_provider() -> None:
     if settings.GRIDCAST_IDENTITY_PROVIDER is not None:
+        from monitor.accounts.provider import metadata  # noqa: PLC0415 - slow to import, and seldom needed
+
         metadata.refresh_metadata(settings.GRIDCAST_IDENTITY_PROVIDER.url, timezone.now())
 
 

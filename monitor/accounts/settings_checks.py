@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from django.db import DatabaseError
 from django.http.request import validate_host
 
 from monitor.accounts.environment import REMOTE_USER_PROXIES
-from monitor.accounts.provider.documents import parse_object, tenant_fault
+from monitor.accounts.provider.tenants import tenant_fault
 from monitor.checks import SETTINGS, WIDE_PREFIX
 from monitor.env import is_loopback
 from monitor.models import ProviderMetadata
@@ -57,7 +58,7 @@ def metadata_faults(row: ProviderMetadata) -> list[CheckMessage]:
         faults.append(Warning(message, id="monitor.W012"))
     if not row.discovery:
         return faults
-    issuer = parse_object(row.discovery.encode(), "discovery document")["issuer"]
+    issuer = json.loads(row.discovery)["issuer"]
     if issuer != row.issuer:  # by a slash: others are not stored
         message = f"GRIDCAST_OIDC_URL is {row.issuer}, and the provider calls itself {issuer}."
         faults.append(Warning(message, hint=f"Set GRIDCAST_OIDC_URL={issuer}", id="monitor.W011"))

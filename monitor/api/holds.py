@@ -22,6 +22,7 @@ from monitor.ledger import holds as holding
 from monitor.ledger.holds import HoldError
 from monitor.models import Hold
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.models.role import identity_of
 from monitor.models.token import RUN
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def list_holds(request: HttpRequest, query: Query[HoldQuery]) -> HttpResponse:
     """Without *state*, the holds in force."""
     now = timezone.now()
     visible = Hold.objects.visible_to(request.user)
-    holds = visible if query.state == HoldState.ALL else visible.at(now)
+    holds = (visible if query.state == HoldState.ALL else visible.at(now)).select_related("identity")
     rows = query.within(holds.filter(**chosen(kind=query.kind, name=query.name)), "began_at")
     return list_rows(query, rows, HoldList, order=["-began_at", "-id"], show=lambda hold: hold_out(hold, now))
 
@@ -111,6 +112,7 @@ def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
             why=order.reason,
             now=now,
             until=order.until,
+            identity=identity_of(request.user),
         )
     except HoldError as error:
         raise refused(error) from error

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.db.models import QuerySet
 
+REPLACED = "replaced: the identity of its author is suspended"
 EXPIRED = "its time was over"  # ``ended_by`` of a hold that ended by itself
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # Python cannot represent every time that PostgreSQL can
 _SCOPED: dict[str, QuerySet[Any]] = {
@@ -142,12 +143,20 @@ def _check_own(scope: Scope, user: AbstractBaseUser | AnonymousUser) -> None:
 
 @transaction.atomic
 def hold(
-    scope: Scope, mode: HoldMode, *, who: str, why: str, now: datetime, until: datetime | None = None
+    scope: Scope,
+    mode: HoldMode,
+    *,
+    who: str,
+    why: str,
+    now: datetime,
+    until: datetime | None = None,
+    identity: int | None = None,
 ) -> Hold:
     """Hold *scope*: from now on none of its runs start. Running runs continue to their end.
 
     A pause skips runs that are claimed and have not started; a drain lets them run. *who* is the user, *why*
-    the reason, both for the history of holds.
+    the reason, both for the history of holds; *identity* is that by which the user acts. A hold of the scope
+    whose author is suspended ends.
 
     Raises:
         InvalidRequest: *why* or *until* is invalid.
@@ -162,8 +171,16 @@ def hold(
     existing = Hold.objects.at(now).of(scope).first()
     if existing is not None:
         raise AlreadyHeld(existing)
+    Hold.objects.filter(ended_at=None).of(scope).update(ended_at=now, ended_by=who, ended_why=REPLACED)
     created = Hold.objects.create(
-        kind=scope.kind, name=scope.name, mode=mode, who=who, why=why, began_at=now, until=until
+        kind=scope.kind,
+        name=scope.name,
+        mode=mode,
+        who=who,
+        identity_id=identity,
+        why=why,
+        began_at=now,
+        until=until,
     )
     if mode == HoldMode.PAUSE:
         _skip_claimed(created)
@@ -180,7 +197,7 @@ def resume(scope: Scope, *, who: str, why: str, now: datetime) -> Hold:
     """
     why = checked_reason(why)
     end_overdue(now)
-    ended = Hold.objects.select_for_update().at(now).of(scope).first()
+    ended = Hold.objects.select_for_update(of=("self",)).filter(ended_at=None).of(scope).first()
     if ended is None:
         raise NotHeld(f"the {scope} is not held")
     ended.ended_at, ended.ended_by, ended.ended_why = now, who, why

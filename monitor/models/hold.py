@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from monitor.models.identity import Identity
 from monitor.models.series import Series, SeriesQuerySet
 from monitor.models.visibility import has_row, sees_all
 
@@ -67,12 +68,19 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         return self.filter(is_visible)
 
     def at(self, now: datetime) -> HoldQuerySet:
-        """Return the holds in force at *now*, oldest first."""
-        return self.filter(ended_at=None).exclude(until__lte=now).order_by("began_at", "id")
+        """Return the holds in force at *now*, oldest first: without those of suspended identities."""
+        is_admitted = models.Q(identity=None) | models.Q(identity__in=Identity.objects.in_force(now))
+        return self.filter(is_admitted, ended_at=None).exclude(until__lte=now).order_by("began_at", "id")
 
     def covering(self, time: datetime) -> HoldQuerySet:
         """Return the holds that were in force at *time*, which may be past, oldest first."""
-        begun = self.filter(began_at__lte=time).exclude(ended_at__lte=time).exclude(until__lte=time)
+        is_admitted = (
+            models.Q(identity=None)
+            | models.Q(identity__in=Identity.objects.in_force(time))
+            | models.Q(identity__suspended_at__gt=time)
+        )
+        begun = self.filter(is_admitted, began_at__lte=time)
+        begun = begun.exclude(ended_at__lte=time).exclude(until__lte=time)
         return begun.order_by("began_at", "id")
 
     def overdue(self, now: datetime) -> HoldQuerySet:
@@ -93,6 +101,9 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 class Hold(models.Model):
     """A hold: no run of a scope starts from *began_at* until *until*, or until a user resumes the scope.
 
+    It keeps *identity*, by which its author acted, and is not in force while that is suspended: the author
+    was dismissed. Without one it is a statement about the grid, which stays when its author goes.
+
     The scope is stored by name. Database triggers rename a hold when its scope is renamed, and end it when
     the scope is deleted.
     """
@@ -101,6 +112,14 @@ class Hold(models.Model):
     name = models.CharField(max_length=100)
     mode = models.CharField(max_length=5, choices=HoldMode.choices)
     who = models.CharField(max_length=200)
+    identity = models.ForeignKey(
+        Identity,
+        models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        help_text="the identity by which the user acted; the hold is not in force while it is suspended",
+    )
     why = models.CharField(max_length=MAX_REASON_CHARACTERS)
     began_at = models.DateTimeField()
     until = models.DateTimeField(null=True, help_text="when the hold ends by itself; empty: never")

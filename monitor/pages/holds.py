@@ -22,6 +22,7 @@ from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Hold, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.maintenance_window import CHANGE_WINDOWS
+from monitor.models.role import identity_of
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
@@ -126,6 +127,7 @@ def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "", status
         "scope": scope,
         "crumbs": [("Maintenance and pauses", reverse("holds"))],
         "held": compute(request, "state", lambda: hold_progress(Hold.objects.at(now).of(scope))),
+        "suspended_hold": compute(request, "state", lambda: _suspended(scope, now)),
         "series_of_scope": compute(request, "series", lambda: list(series)),
         "log": compute(request, "log", lambda: hold_events(visible.of(scope), LOG_ENTRIES)),
         "may_hold": may_manage_somewhere(request.user) and holding.may_hold(scope, request.user),
@@ -133,6 +135,12 @@ def _render_scope(request: HttpRequest, scope: Scope, *, error: str = "", status
         "now": now,
     }
     return render(request, "pages/hold.html", context, status=status if error else 200)
+
+
+def _suspended(scope: Scope, now: datetime) -> Hold | None:
+    """Return the hold of *scope* that is not in force because the identity of its author is suspended."""
+    unended = Hold.objects.filter(ended_at=None).exclude(until__lte=now).of(scope)
+    return unended.exclude(pk__in=Hold.objects.at(now).values("pk")).select_related("identity").first()
 
 
 Result = tuple[str, HttpResponse | None]  # the message for the user, and where to go next
@@ -148,6 +156,7 @@ def _hold(mode: HoldMode) -> Callable[[HttpRequest, Scope, datetime], Result]:
             why=request.POST.get("why", ""),
             now=now,
             until=read_end(request, now),
+            identity=identity_of(request.user),
         )
         return f"The {scope} is {HoldMode(new_hold.mode).label}.", None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +19,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from monitor.accounts.provider.faults import ProviderUnusable
+from monitor.accounts.provider.tenants import tenant_fault
 from monitor.clipping import clipped, printable
 from monitor.egress.errors import TargetRefused
 from monitor.egress.target import parse_target
@@ -28,8 +28,6 @@ from monitor.env import is_loopback
 MOST_SUBJECT = 255  # characters, by OpenID Connect
 _MOST_FAULTS = 5  # in a message
 _LATEST = 253_402_300_799  # the last second of the year 9999
-_TENANTS = {"common", "organizations", "consumers"}
-_TENANT_HOSTS = ("login.microsoftonline.", "login.microsoft.", "login.windows.net", "sts.windows.net")
 
 
 def _plain(text: str) -> str:
@@ -186,14 +184,3 @@ def parse_discovery(data: bytes, configured: str) -> Discovery:
             f" got {clipped(discovery.issuer)!r}"
         )
     return discovery
-
-
-def tenant_fault(issuer: str) -> str:
-    """Return why *issuer* names no single tenant; empty if it does."""
-    if "{" in issuer or "}" in issuer:
-        return f"{clipped(issuer)!r} has a placeholder for tenants: name the tenant"
-    parts = urlsplit(issuer)
-    tenant = parts.path.strip("/").partition("/")[0]
-    if tenant in _TENANTS and (parts.hostname or "").startswith(_TENANT_HOSTS):
-        return f"/{tenant} is for the users of any tenant: name your tenant by its id"
-    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,12 +12,10 @@ from allauth.socialaccount.internal import statekit
 from allauth.socialaccount.models import SocialToken
 from allauth.socialaccount.providers.oauth2.client import OAuth2Client
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
-from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from monitor.accounts.identities import uid_of
 from monitor.accounts.provider import metadata
 from monitor.accounts.provider.documents import ProfileClaims, SubjectClaim, TokenResponse, parse
 from monitor.accounts.provider.exchange import fetch_userinfo, redeem_code, waiting_place
@@ -176,42 +173,6 @@ def completed(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Mapping
         raise ProviderUnusable("userinfo: sub is not that of the ID token")
     present = {name: value for name, value in claims.items() if value is not None}
     return {**userinfo, **present}
-
-
-class VerifyingProvider(OpenIDConnectProvider):  # type: ignore[misc]
-    oauth2_adapter_class = VerifyingAdapter
-    supports_token_authentication = False
-
-    def redirect(
-        self, request: HttpRequest, process: str, next_url: str | None = None, data: Any = None, **kwargs: Any
-    ) -> HttpResponse:
-        """Redirect to the provider; the nonce binds the ID token to this browser's session."""
-        nonce = secrets.token_urlsafe(32)
-        params = kwargs.pop("auth_params", None) or self.get_auth_params()
-        response: HttpResponse = super().redirect(
-            request, process, next_url, data, auth_params={**params, "nonce": nonce}, nonce=nonce, **kwargs
-        )
-        return response
-
-    def extract_uid(self, login: VerifiedLogin) -> str:
-        return uid_of(login.issuer, login.subject)
-
-    def extract_extra_data(self, login: VerifiedLogin) -> dict[str, str]:
-        return {"issuer": login.issuer, "username": login.profile.preferred_username or ""}
-
-    def extract_common_fields(self, login: VerifiedLogin) -> dict[str, str | None]:
-        profile = login.profile
-        return {
-            "username": profile.preferred_username,
-            "email": profile.email,
-            "name": profile.name,
-            "first_name": profile.given_name,
-            "last_name": profile.family_name,
-        }
-
-    def extract_email_addresses(self, _login: VerifiedLogin) -> list[Any]:
-        """Return none: accounts are matched by the provider's subject, never by mail."""
-        return []
 
 
 class VerifyingCallback(OAuth2CallbackView):  # type: ignore[misc]

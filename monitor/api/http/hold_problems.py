@@ -25,6 +25,7 @@ _STATUS: dict[type[HoldError], tuple[int, str]] = {
 class HoldOut(Schema):
     """A hold of a series, suite, site or reporter; *ended_at* is null while no user has ended it.
 
+    *suspended* is why it is not in force although it has not ended: the identity of its author is suspended.
     *runs_left* is the number of claimed or running runs of the scope; it is null once the hold has ended.
     """
 
@@ -39,6 +40,7 @@ class HoldOut(Schema):
     ended_at: datetime | None
     ended_by: str
     end_reason: str
+    suspended: str
     runs_left: int | None
 
 
@@ -52,17 +54,29 @@ def refused(error: HoldError) -> Refused:
 
 def hold_out(hold: Hold, now: datetime) -> HoldOut:
     """Return *hold*; if it is in force at *now*, with the number of claimed or running runs."""
-    is_in_force = hold.ended_at is None and (hold.until is None or hold.until > now)
-    return _shown(hold, holding.hold_progress([hold])[0].left if is_in_force else None)
+    is_in_force = (
+        hold.ended_at is None and (hold.until is None or hold.until > now) and not _suspension(hold, now)
+    )
+    return _shown(hold, holding.hold_progress([hold])[0].left if is_in_force else None, now)
 
 
-def _shown(hold: Hold, runs_left: int | None) -> HoldOut:
+def _suspension(hold: Hold, now: datetime | None) -> str:
+    identity = hold.identity
+    if hold.ended_at is not None or identity is None or now is None:
+        return ""
+    if identity.suspended or identity.valid_until > now:
+        return identity.suspended
+    return "no login by the provider for long"
+
+
+def _shown(hold: Hold, runs_left: int | None, now: datetime | None = None) -> HoldOut:
     return HoldOut(
         kind=HoldKind(hold.kind),
         mode=HoldMode(hold.mode),
         began_by=hold.who,
         reason=hold.why,
         end_reason=hold.ended_why,
+        suspended=_suspension(hold, now),
         runs_left=runs_left,
         **{name: getattr(hold, name) for name in ("id", "name", "began_at", "until", "ended_at", "ended_by")},
     )

@@ -341,6 +341,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "success_probability": "The probability that the next run passes.",
     "suite": "The name of a suite.",
     "suites": "A page of suites.",
+    "suspended": "Why it is not in force although it has not ended; empty: it is, or it has ended.",
     "target": "The metric whose values are paired.",
     "template": "The text, with names of its variable parts.",
     "test": "The id of a test message.",

@@ -368,7 +368,13 @@ def _exports(_world: World, client: Client) -> bool:
 
 def _hold(world: World, author: User) -> Hold:
     return Hold.objects.create(
-        kind="series", name="ring", mode="pause", who=author.username, why="x", began_at=world.now
+        kind="series",
+        name="ring",
+        mode="pause",
+        who=author.username,
+        why="x",
+        began_at=world.now,
+        identity_id=identity_of(author),
     )
 
 
@@ -483,6 +489,11 @@ def _configuration(author: str, change: str) -> bool:
     return change == "lost role" or (not _lost_rights(author, change) and _sees(author, change))
 
 
+def _unless_suspended(author: str, change: str) -> bool:
+    """A hold stays when its author goes, but not while the identity by which it was made is suspended."""
+    return not author.endswith(BY_PROVIDER) or change not in {"suspended", "no login for long"}
+
+
 def _for_good(_author: str, _change: str) -> bool:
     return True
 
@@ -506,7 +517,7 @@ ACTS: Mapping[str, Act] = {
     "token": Act(_token, _reads_series, _configuration, ("ApiToken.user",)),
     "session": Act(_session, _exports, _reads),
     # Statements about the grid, which any user with the right may end.
-    "hold": Act(_hold, _holds, _for_good, ("Hold.who",)),
+    "hold": Act(_hold, _holds, _unless_suspended, ("Hold.who",)),
     "maintenance window": Act(_window, _is_open, _for_good),
     "signature": Act(_signature, _classifies, _for_good, ("OwnSignature.changed_by",)),
     "ping key": Act(_ping_key, _pings, _for_good, ("PingKey.created_by",)),

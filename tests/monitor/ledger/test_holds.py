@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
@@ -29,10 +30,11 @@ from monitor.ledger.holds import (
 )
 from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_all, run_now
-from monitor.models import Binding, Hold, Resource, Run, Series, Site, Suite, Transition
+from monitor.models import Binding, Hold, Identity, Resource, Run, Series, Site, Suite, Transition
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
 from monitor.worker.run_claimed import run_claimed
+from tests.monitor.accounts.identities import identity_of
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -376,3 +378,41 @@ def test_the_oldest_hold_that_covers_a_series_is_named(circle: Series, noon: dat
     first = held(SITE, noon)
     held(SCOPES[0], noon + SECOND)
     assert covering_holds([circle.pk], Hold.objects.at(noon + MINUTE)) == {circle.pk: first}
+
+
+def test_a_hold_of_a_suspended_identity_is_not_in_force_until_it_is_admitted_again(
+    circle: Series, noon: datetime
+) -> None:
+    ada = User.objects.create_user("ada")
+    identity = identity_of(ada, "operator", verified_at=noon, valid_until=noon + 3 * MINUTE)
+    made = hold(SCOPES[0], HoldMode.PAUSE, who="ada", why="disk swap", now=noon, identity=identity.pk)
+    assert list(Hold.objects.at(noon)) == [made]
+    Identity.objects.update(suspended="no group", suspended_at=noon + MINUTE)
+    assert not Hold.objects.at(noon + MINUTE).exists()
+    assert list(Hold.objects.covering(noon)) == [made], "it was in force then"
+    assert not Hold.objects.covering(noon + 2 * MINUTE).exists()
+    Identity.objects.update(suspended="", suspended_at=None)
+    assert list(Hold.objects.at(noon + MINUTE)) == [made]
+    assert not Hold.objects.at(noon + 4 * MINUTE).exists(), "no login for long"
+    Identity.objects.all().delete()
+    assert list(Hold.objects.at(noon + 4 * MINUTE)) == [made], "a statement about the grid"
+
+
+def test_another_hold_replaces_that_of_a_suspended_identity(circle: Series, noon: datetime) -> None:
+    identity = identity_of(User.objects.create_user("ada"), "operator", suspended="no group")
+    old = Hold.objects.create(
+        kind="series", name="circle", mode="pause", who="ada", why="x", began_at=noon, identity=identity
+    )
+    new = held(SCOPES[0], noon + MINUTE)
+    old.refresh_from_db()
+    assert (old.ended_by, list(Hold.objects.at(noon + MINUTE))) == ("ada", [new])
+    assert old.ended_why == "replaced: the identity of its author is suspended"
+
+
+def test_a_suspended_hold_is_ended_for_good(circle: Series, noon: datetime) -> None:
+    identity = identity_of(User.objects.create_user("ada"), "operator", suspended="no group")
+    Hold.objects.create(
+        kind="series", name="circle", mode="pause", who="ada", why="x", began_at=noon, identity=identity
+    )
+    resume(SCOPES[0], who="bob", why="over", now=noon + MINUTE)
+    assert not Hold.objects.filter(ended_at=None).exists()
