@@ -15,6 +15,7 @@ from django.test import Client
 from monitor.accounts.provider import documents
 from monitor.accounts.provider.faults import ProviderUnusable
 from monitor.accounts.provider.login import VerifiedLogin
+from monitor.accounts.provider.tenants import tenant_fault
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import Json, OpenIdProvider
 
@@ -261,7 +262,7 @@ def test_an_issuer_with_a_placeholder_is_refused_by_name(issuer: str) -> None:
     document = f'{{"issuer": "{issuer}"}}'.encode()
     with pytest.raises(ProviderUnusable):
         documents.parse_discovery(document, issuer)
-    assert "placeholder" in documents.tenant_fault(issuer)
+    assert "placeholder" in tenant_fault(issuer)
 
 
 def test_the_form_of_a_document_is_frozen() -> None:
