@@ -43,5 +43,6 @@ def housekeep(now: datetime) -> RetentionResult | None:
         for table in analyze.outdated(now - ANALYZE_INTERVAL):
             analyze.analyse(table)
         identities.suspend_overdue(now)
+        identities.warn_ahead(now)
         sessions.clear_expired()
         return apply_retention(now, within_seconds=RETENTION_SECONDS)

@@ -30,6 +30,8 @@ from monitor.models.role import STAFF, UserRole, acting, forget_roles, identity_
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from django.db.models import QuerySet
+
 _CONFIGURED = (
     "alertrule",
     "binding",
@@ -249,6 +251,17 @@ def clear_members(instance: Group, **_: Any) -> None:
         instance.user_set.clear()
 
 
+def has_administrator() -> bool:
+    """Return whether an active user is an administrator, by a grant or an identity in force."""
+    return _administrators().exists()
+
+
+def _administrators() -> QuerySet[User]:
+    brought = Identity.objects.in_force(timezone.now()).filter(roles__contains=[UserRole.ADMINISTRATOR])
+    is_administrator = Q(is_superuser=True) | Q(pk__in=brought.values("user"))
+    return User.objects.filter(is_administrator, is_active=True)
+
+
 def check_another_administrator(user: User) -> None:
     """Raise LastAdministrator unless another active user is an administrator, by a grant or an identity.
 
@@ -256,9 +269,7 @@ def check_another_administrator(user: User) -> None:
     every commit without an administrator.
     """
     lock_until_commit(AdvisoryLock.ADMINISTRATORS)
-    brought = Identity.objects.in_force(timezone.now()).filter(roles__contains=[UserRole.ADMINISTRATOR])
-    is_administrator = Q(is_superuser=True) | Q(pk__in=brought.values("user"))
-    if not User.objects.filter(is_administrator, is_active=True).exclude(pk=user.pk).exists():
+    if not _administrators().exclude(pk=user.pk).exists():
         raise LastAdministrator(
             f"{user} is the last active administrator: grant the role to another user first"
         )

@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.core.mail import send_mail
 from django.db import connection, transaction
 from django.db.models import F
 
-from monitor.access import audit, tokens
+from monitor.access import audit, roles, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import doors, sessions
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialAccount
 
 logger = logging.getLogger(__name__)
+
+WARNING = timedelta(days=3)
 
 
 class NoDoorLeft(Exception):
@@ -69,7 +72,7 @@ def admit(
     identity.issuer, identity.subject, identity.is_verified = issuer, subject, True
     identity.roles = sorted(names)
     identity.verified_at, identity.valid_until = now, now + timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
-    identity.suspended, identity.suspended_at = "", None
+    identity.suspended, identity.suspended_at, identity.warned_at = "", None, None
     _permit_loss_of_last_administrator()
     is_new = not identity.pk
     identity.save()
@@ -113,6 +116,41 @@ def suspend(identity: Identity, reason: str, now: datetime) -> None:
     identity.save(update_fields=["suspended", "suspended_at"])
     note("identity", _name(identity), before="in force", after=f"suspended: {reason}")
     logger.warning("the identity %s of user %r is suspended: %s", identity, str(identity.user), reason)
+    if not roles.has_administrator():
+        logger.error(
+            "no active administrator is left: grant the role on this host, manage.py access grant USER"
+            " administrator, or let one log in here, manage.py account open USER"
+        )
+
+
+def ends_soon(identity: int | None, now: datetime) -> datetime | None:
+    """Return when the roles of *identity* stop to count, if that is within three days; else None."""
+    in_force = Identity.objects.in_force(now).filter(pk=identity or 0, valid_until__lte=now + WARNING)
+    return in_force.values_list("valid_until", flat=True).first()
+
+
+def warn_ahead(now: datetime) -> int:
+    """Mail the users whose identities end within three days without a login there, once; return their number.
+
+    A user without a mail address, and one whose mail is not accepted, is told by the pages only.
+    """
+    rows = Identity.objects.in_force(now).filter(warned_at=None, valid_until__lte=now + WARNING)
+    due = list(rows.select_related("user"))
+    for identity in due:
+        Identity.objects.filter(pk=identity.pk).update(warned_at=now)
+        end = f"{identity.valid_until:%Y-%m-%d %H:%M} UTC"
+        logger.warning("the identity %s of user %r is suspended at %s", identity, str(identity.user), end)
+        text = (
+            f"The roles of your account {identity.user} come from the identity {identity}. Log in with it"
+            f" before {end}: without a login by then, sessions, tokens, alert rules and webhooks stop until"
+            f" the next one.\n\n{settings.GRIDCAST_URL}\n"
+        )
+        if identity.user.email and settings.EMAIL_HOST:
+            try:
+                send_mail("gridcast: log in again", text, None, [identity.user.email])
+            except OSError as error:  # smtplib's errors are OSErrors
+                logger.warning("cannot mail user %r: %s", str(identity.user), error)
+    return len(due)
 
 
 def suspend_overdue(now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""A hold keeps the identity by which its author acted."""
+"""A hold keeps the identity by which its author acted; users are warned before an identity is suspended."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -10,6 +10,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(model_name="identity", name="warned_at", field=models.DateTimeField(null=True)),
         migrations.AddField(
             model_name="hold",
             name="identity",

@@ -35,6 +35,7 @@ class Identity(models.Model):
         kept_here: roles granted here of which the audit record did not say, at the upgrade, who granted them.
         verified_at: when the provider last named a mapped group of the user.
         valid_until: when it is suspended without a further login.
+        warned_at: when its user was told that ``valid_until`` is near.
         suspended: why its roles do not count; empty: they do.
     """
 
@@ -47,6 +48,7 @@ class Identity(models.Model):
     kept_here = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     verified_at = models.DateTimeField()
     valid_until = models.DateTimeField()
+    warned_at = models.DateTimeField(null=True)
     suspended = models.CharField(max_length=MOST_REASON_CHARACTERS, blank=True, default="")
     suspended_at = models.DateTimeField(null=True)
 

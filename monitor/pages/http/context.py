@@ -11,8 +11,9 @@ from django.utils.functional import SimpleLazyObject
 
 from monitor import health
 from monitor import pages as all_pages
+from monitor.accounts import identities
 from monitor.alerts import open_alerts_sql
-from monitor.models.role import is_administrator, opens_admin, reads_measurements
+from monitor.models.role import identity_of, is_administrator, opens_admin, reads_measurements
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http import reader
 from monitor.pages.http.navigation import Navigation
@@ -48,11 +49,17 @@ def open_alerts(request: HttpRequest) -> dict[str, Any]:
 
 def rights(request: HttpRequest) -> dict[str, Any]:
     """Provide whether the user may open pages about measurements (``may_read``), start and stop runs at some
-    site (``may_operate``), and open the admin pages and the page of roles."""
+    site (``may_operate``), and open the admin pages and the page of roles; and, if it is near, the end of its
+    roles by the provider (``identity_ends``)."""
     return {
         "may_read": lambda: reads_measurements(request.user),
         "may_operate": lambda: may_manage_somewhere(request.user),
         "may_open_admin": lambda: opens_admin(request.user),
+        "identity_ends": lambda: (
+            identities.ends_soon(identity_of(request.user), timezone.now())
+            if identity_of(request.user)
+            else None
+        ),
         "may_grant_roles": lambda: is_administrator(request.user),
     }
 

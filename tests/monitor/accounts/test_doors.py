@@ -11,6 +11,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import AnonymousUser, User
+from django.core.mail import EmailMessage
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
@@ -285,3 +286,31 @@ def test_an_identity_without_a_login_for_long_is_suspended_with_an_event(
     assert UserSession.objects.count() == 0
     event = AuditEvent.objects.get(action="identity suspended")
     assert (event.channel, event.changes[0]["after"]) == ("service", f"suspended: {identity.suspended}")
+
+
+def test_a_user_is_warned_three_days_before_by_pages_and_once_by_mail(
+    reader: User, browser: Client, settings: Settings, mailoutbox: list[EmailMessage]
+) -> None:
+    settings.EMAIL_HOST = "mail.example.org"  # pytest-django's mailbox takes its place
+    User.objects.filter(pk=reader.pk).update(email="ada@example.org")
+    now = timezone.now()
+    identity = identity_of(reader, "viewer", valid_until=now + timedelta(days=4))
+    _session(browser, reader)
+    assert identities.warn_ahead(now) == 0
+    assert "Log in at the identity provider before" not in browser.get("/account/").content.decode()
+    later = now + timedelta(days=1, minutes=1)
+    assert [identities.warn_ahead(later), identities.warn_ahead(later)] == [1, 0]
+    [mail] = mailoutbox
+    assert mail.to == ["ada@example.org"]
+    assert f"before {identity.valid_until:%Y-%m-%d %H:%M} UTC" in mail.body
+    Identity.objects.update(valid_until=now + timedelta(days=2))
+    assert "Log in at the identity provider before" in browser.get("/account/").content.decode()
+    identities.admit(identity.account, identity.issuer, identity.subject, ["viewer"], now)
+    assert identities.warn_ahead(now + timedelta(days=12)) == 1, "again before the next end"
+
+
+def test_a_refusal_of_the_last_administrator_is_logged_with_the_way_back(
+    reader: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    identities.suspend(identity_of(reader, "administrator"), "no group", timezone.now())
+    assert "no active administrator is left: grant the role on this host" in caplog.text
