@@ -25,7 +25,7 @@ from django.utils import timezone
 from monitor.access.audit_trail import note
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import Identity, Site, SiteAdministrator
-from monitor.models.role import STAFF, UserRole, acting, forget_roles, identity_of
+from monitor.models.role import STAFF, UserRole, forget_roles, identity_of, is_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -200,7 +200,7 @@ def usual_identity(user: User) -> int | None:
 
     None if the user has a role granted here, or no identity in force: then it acts by what was granted here.
     """
-    if acting(user, None) is not None:
+    if is_admitted(user, None):
         return None
     in_force = user.identities.in_force(timezone.now()).order_by("-verified_at")
     return in_force.values_list("pk", flat=True).first()

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from monitor.access import roles
 from monitor.models import DoorOpening, Identity
-from monitor.models.role import acting
+from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +25,7 @@ def has_local_door(user: User, now: datetime) -> bool:
     """
     if not user.is_active:
         return False
-    has_own_role = acting(user, None) is not None
+    has_own_role = is_admitted(user, None)
     return settings.GRIDCAST_LOCAL_LOGIN.permits(
         user.get_username(), has_own_role=has_own_role
     ) or _is_opened(user, now)

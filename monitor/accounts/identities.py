@@ -23,7 +23,7 @@ from monitor.accounts import doors, sessions
 from monitor.models import AlertRule, ApiToken, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.identity import MOST_REASON_CHARACTERS
-from monitor.models.role import acting
+from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -97,7 +97,7 @@ def _take_over(identity: Identity) -> None:
 
     A local account without a role reads as a viewer. With an identity, it has the roles of that.
     """
-    if acting(identity.user, None) is not None:
+    if is_admitted(identity.user, None):
         return
     ApiToken.objects.filter(user_id=identity.user_id, identity=None).update(identity=identity)
     for model in (AlertRule, Webhook):

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from monitor.accounts.browsers import ForBrowsers
-from monitor.models.role import act_as, acting
+from monitor.models.role import act_as, acting, is_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ def continue_by(request: HttpRequest, identity: int) -> None:
     Where something is granted to the user here, the session goes on to act by that.
     """
     user: User = request.user  # type: ignore[assignment]  # only called for users
-    if request.session.get(IDENTITY_KEY) is None and acting(user, None) is None:
+    if request.session.get(IDENTITY_KEY) is None and not is_admitted(user, None):
         request.session[IDENTITY_KEY] = identity
         act_as(user, identity)
 

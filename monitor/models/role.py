@@ -41,6 +41,9 @@ SELECT monitor_is_admitted(%(user)b, %(identity)b), array(
 """
 
 
+_ADMITTED = "SELECT monitor_is_admitted(%(user)b, %(identity)b)"
+
+
 class UserRole(models.TextChoices):
     """The roles, from the fewest rights to the most. A user may have several."""
 
@@ -62,6 +65,12 @@ def acting(user: Holder, identity: int | None) -> Holder | None:
     """
     act_as(user, identity)
     return user if roles_of(user) else None
+
+
+def is_admitted(user: User, identity: int | None) -> bool:
+    """Return whether *user* would be admitted by *identity*, as ``acting`` says; *user* stays as it is."""
+    (answer,) = binary.row(_ADMITTED, {"user": user.pk, "identity": identity})
+    return bool(answer)
 
 
 def act_as(user: User, identity: int | None) -> None:

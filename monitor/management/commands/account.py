@@ -20,7 +20,7 @@ from monitor.access.roles import RoleError
 from monitor.accounts import attempts, doors, throttle, users
 from monitor.accounts.users import AccountError
 from monitor.models import DoorOpening, Identity
-from monitor.models.role import acting
+from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -141,7 +141,7 @@ class Command(BaseCommand):
         if not user.is_active:
             raise CommandError(f"{user} is disabled: enable it first, by manage.py account enable {user}")
         identity = roles.usual_identity(user)
-        if minutes and acting(user, identity) is None:
+        if minutes and not is_admitted(user, identity):
             why = doors.closed_because(user)
             raise CommandError(
                 f"{user} has no role granted here, and none by the provider{f' ({why})' if why else ''}:"

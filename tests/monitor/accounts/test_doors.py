@@ -19,11 +19,12 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import identities, users
+from monitor.accounts import doors, identities, users
 from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import ApiToken, AuditEvent, Identity
 from monitor.models.role import UserRole, act_as, acting, roles_of
+from monitor.models.role import identity_of as acting_identity
 from monitor.web.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
@@ -314,3 +315,15 @@ def test_a_refusal_of_the_last_administrator_is_logged_with_the_way_back(
 ) -> None:
     identities.suspend(identity_of(reader, "administrator"), "no group", timezone.now())
     assert "no active administrator is left: grant the role on this host" in caplog.text
+
+
+def test_a_page_that_asks_for_doors_leaves_the_session_as_it_is(reader: User) -> None:
+    """Else the rest of the page would have other roles."""
+    identity = identity_of(reader, "operator")
+    user = acting(reader, identity.pk)
+    assert user is not None
+    now = timezone.now()
+    assert not doors.has_local_door(user, now)
+    assert doors.identity_of_local_login(user, now) is None
+    assert roles.usual_identity(user) == identity.pk
+    assert (acting_identity(user), roles_of(user)) == (identity.pk, {"operator"})
