@@ -20,7 +20,10 @@ _COPIED = (
     "docs",
     ".ci",
     "Makefile",
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
     "pyproject.toml",
     "manage.py",
 )

@@ -22,7 +22,6 @@ import pytest
 from monitor.compression import unpack
 from monitor.embedded.clean import clean
 from monitor.env import ROOT
-from monitor.supervisor import Service
 from reporters import report as wire
 from tests.monitor.agents.feeder import report_of
 from tests.monitor.agents.network import UnreliableNetwork
@@ -50,15 +49,9 @@ class AgentServer(Web):
         super().__init__(var, sites)
         self._sites, self._codes = sites, codes
 
-    def _prepare(self) -> Service:
-        argv = [
-            sys.executable,
-            "-m",
-            "tests.monitor.agents.prepare",
-            str(self._sites),
-            str(self._codes),
-        ]
-        return self._service("prepare", argv, once=True, depends_on=["postgres"])
+    def _preparation(self) -> list[str]:
+        module = "tests.monitor.agents.prepare"
+        return [sys.executable, "-m", module, str(self._sites), str(self._codes)]
 
     def listens(self) -> bool:
         """Return whether the web server accepts connections."""

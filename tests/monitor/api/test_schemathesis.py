@@ -82,6 +82,13 @@ def test_every_operation_does_what_the_document_says(
             "continue-on-failure": True,
             "generation": {"max-examples": examples, "allow-x00": False, "database": "none"},
             "checks": {"positive_data_acceptance": {"expected-statuses": ACCEPTED}},
+            # Each outcome of a list has an error of its own, and the others count: the answer is 200.
+            "operations": [
+                {
+                    "include-operation-id": "report_outcomes",
+                    "checks": {"negative_data_rejection": {"enabled": False}},
+                }
+            ],
             "phases": {
                 name: {"enabled": name in phases.split()}
                 for name in ("examples", "coverage", "fuzzing", "stateful")
@@ -109,8 +116,16 @@ def run(schema: Any) -> tuple[set[str], int]:
                     f"{event.recorder.label}: {check.name}: {check.failure_info.failure}\n"
                     f"  {event.recorder.cases[key].value.as_curl_command()}"
                     for check in checks
-                    if check.failure_info is not None
+                    if check.failure_info is not None and not _is_of_test_server(event.recorder, key)
                 }
         elif isinstance(event, events.NonFatalError | events.FatalError):
             failures.add(f"{event}")
     return failures, requests
+
+
+def _is_of_test_server(recorder: Any, key: str) -> bool:
+    """Return whether the server of the tests refused the request line, which has another limit than ours."""
+    response = recorder.interactions[key].response
+    return (
+        response is not None and response.status_code == 414 and b"<html" in (response.content or b"").lower()
+    )
