@@ -206,12 +206,10 @@ def remove_factor(factor: Authenticator) -> int:
     Return the number of sessions: one may be of the person that found the lost device.
     """
     user = factor.user
+    number = sessions.end_all(user)
     factor.delete()
-    note("second factor", user.get_username(), before=factor.type)
-    codes = delete_dangling_recovery_codes(user)
-    if codes is not None:
-        note("second factor", user.get_username(), before=codes.type)
-    return sessions.end_all(user)
+    delete_dangling_recovery_codes(user)
+    return number
 
 
 @transaction.atomic

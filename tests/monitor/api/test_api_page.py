@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
@@ -43,7 +42,6 @@ def test_a_scheduler_gets_as_far_as_the_page_says_with_the_role_that_it_names(
 ) -> None:
     """With the account, the role and the token of the page, and nothing else."""
     example_grid()
-    User.objects.create_user("scheduler")
     (section,) = FIRST_STEPS.findall(PAGE.read_text(encoding="utf-8"))
     for line in re.findall(r"^\$ python manage\.py (.*)$", section, re.MULTILINE):
         capsys.readouterr()

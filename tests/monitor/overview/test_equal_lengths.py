@@ -17,6 +17,7 @@ from monitor.depot.rollups import worker
 from monitor.models import (
     DirtyHour,
     ForecastState,
+    Identity,
     LatestRun,
     Metric,
     OutcomeCount,
@@ -36,7 +37,8 @@ pytestmark = pytest.mark.django_db
 MIGRATION = import_module("monitor.migrations.0006_equal_lengths")
 # Models with several arrays that need no constraint.
 INDEPENDENT = {
-    RecomputedPeriod: "four numbers each, written by one function; a record that none computes with"
+    Identity: "roles of the provider, and roles of which an upgrade did not know the origin",
+    RecomputedPeriod: "four numbers each, written by one function; a record that none computes with",
 }
 
 
