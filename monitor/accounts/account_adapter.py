@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import attempts, doors, events, factor_duty, known_browsers, sessions
+from monitor.accounts import attempts, doors, events, factor_duty, factor_failures, known_browsers, sessions
 from monitor.accounts.environment import AUTH_TIME
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
@@ -116,6 +116,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
             request, *((at_provider.amr, at_provider.acr) if at_provider else ())
         )
         response: HttpResponse = super().post_login(request, user, **kwargs)
+        factor_failures.tell(request, user)
         attempts.take_back_start(request)
         known_browsers.mark(response, attempts.normalised(user.get_username()))
         return response

@@ -8,7 +8,7 @@ from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.forms import ActivateTOTPForm
 
-from monitor.accounts import attempts, codes, events
+from monitor.accounts import attempts, codes, events, factor_failures
 
 
 class _CountedCode:
@@ -23,6 +23,7 @@ class _CountedCode:
             except codes.UsedCode as error:
                 reason = f"code used already ({error.factor.type})"
                 events.refuse(context.request, user.get_username(), reason)
+                factor_failures.note_failure(context.request, user)
                 raise get_adapter().validation_error(f"used_{error.factor.type}") from error
             except codes.WrongCode as error:
                 if error.factor is not None:

@@ -14,11 +14,11 @@ from allauth.socialaccount.adapter import get_adapter as get_provider_adapter
 from allauth.socialaccount.signals import social_account_added
 from django.contrib.auth.signals import user_logged_out, user_login_failed
 
-from monitor.accounts import sessions
+from monitor.accounts import factor_failures, sessions
 from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser
+    from django.contrib.auth.models import AbstractBaseUser, User
     from django.http import HttpRequest
 
 logger = logging.getLogger(__name__)
@@ -78,5 +78,6 @@ def _factor_reset(request: HttpRequest, user: AbstractBaseUser, authenticator: A
     record(request, user.get_username(), f"second factor replaced ({authenticator.type})")
 
 
-def _code_refused(request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **_: Any) -> None:
+def _code_refused(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
     refuse(request, user.get_username(), f"wrong code ({authenticator.type})")
+    factor_failures.note_failure(request, user)

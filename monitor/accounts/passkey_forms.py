@@ -17,7 +17,7 @@ from allauth.mfa.webauthn.forms import (
 from django import forms
 from django.core.exceptions import ValidationError
 
-from monitor.accounts import events, passkeys
+from monitor.accounts import events, factor_failures, passkeys
 from monitor.accounts.passkeys import MOST_CHARACTERS, PasskeyRefused
 from monitor.accounts.relying_party import PasskeysUnavailable
 
@@ -74,6 +74,8 @@ class _PasskeyUse(forms.Form):
         except (PasskeyRefused, PasskeysUnavailable) as error:
             name = user.get_username() if user else getattr(error, "name", "")
             events.refuse(context.request, name, f"passkey: {error}")
+            if user is not None:  # its password was right
+                factor_failures.note_failure(context.request, user)
             raise ValidationError(str(error)) from error
 
 
