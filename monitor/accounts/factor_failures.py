@@ -49,7 +49,7 @@ def note_failure(request: HttpRequest, user: User) -> None:
 
 
 def tell(request: HttpRequest, user: User) -> None:
-    """Show *user*, who has just logged in, what was noted since the last login."""
+    """Show *user* what was noted since the last login, after one that has succeeded."""
     key = _key(user)
     noted = cache.get(key)
     if noted is None:
