@@ -45,8 +45,9 @@ def has_file(directory: str | Path) -> bool:
 def test_once_that_is_ended_by_a_signal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     # So many files take minutes: it has not ended when the signal comes, however late that is.
     settings = ["--set=tool=own", "--set=files=10000000", "--set=limit_seconds=3600"]
-    command = [sys.executable, "-m", "reporters", "once", "disk", *settings, f"--scratch={tmp_path}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    default = ["env", "--default-signal=INT,HUP"]  # nohup, and a shell's background, ignore them
+    reporter = [sys.executable, "-m", "reporters", "once", "disk", *settings, f"--scratch={tmp_path}"]
+    with subprocess.Popen([*default, *reporter], stdout=subprocess.PIPE) as process:
         assert eventually(lambda: has_file(tmp_path))
         process.send_signal(number)
         assert process.communicate()[0] == b""
