@@ -37,7 +37,7 @@ class ValkeyCache(BaseCache):
     """Values in Valkey, at a URL in Celery's form.
 
     While Valkey is unreachable, values are kept in the memory of this process, and Valkey is tried again
-    every few seconds: used codes are then known to each process by itself, and logins go on.
+    every few seconds. Each process then knows only its own values, and logins go on.
     """
 
     def __init__(
@@ -87,9 +87,7 @@ class ValkeyCache(BaseCache):
                 return call(self._valkey)
             except RedisError as error:
                 self._retry_at = self._steady() + PAUSE_SECONDS
-                logger.warning(
-                    "Valkey is unreachable: each process keeps used codes and public pages: %s", error
-                )
+                logger.warning("Valkey is unreachable: each process keeps its own cache in memory: %s", error)
         return call(self._memory)
 
 
