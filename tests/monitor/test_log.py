@@ -41,7 +41,7 @@ def test_busy_answers_are_logged_once_a_minute() -> None:
 
 
 def test_the_filter_is_that_of_djangos_requests() -> None:
-    assert [type(each) for each in logging.getLogger("django.request").filters] == [BusyAnswers]
+    assert {type(each) for each in logging.getLogger("django.request").filters} == {BusyAnswers}
 
 
 def test_the_keys_in_addresses_of_pings_are_not_logged() -> None:
@@ -58,16 +58,14 @@ def test_a_request_for_another_host_is_refused_with_one_line_in_the_log(
 ) -> None:
     logger = logging.getLogger("django.security.DisallowedHost")
     hosts = OneAMinute(steady=lambda: 0.0)
-    (installed,) = logger.filters
-    assert isinstance(installed, OneAMinute)
-    logger.removeFilter(installed)
-    logger.addFilter(hosts)
+    installed = logger.filters[:]  # more than one where a Celery worker in this process set Django up again
+    assert {type(each) for each in installed} == {OneAMinute}
+    logger.filters[:] = [hosts]
     try:
         answer = Client(raise_request_exception=False).get(path, headers={"host": "evil.example"})
         Client(raise_request_exception=False).get(path, headers={"host": "evil.example"})
     finally:
-        logger.removeFilter(hosts)
-        logger.addFilter(installed)
+        logger.filters[:] = installed
     assert answer.status_code == 400
     assert b"Traceback" not in answer.content
     assert b"ALLOWED_HOSTS" not in answer.content  # the setting is GRIDCAST_HOSTS
