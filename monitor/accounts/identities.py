@@ -22,7 +22,7 @@ from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import doors, sessions
 from monitor.models import AlertRule, ApiToken, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
-from monitor.models.identity import MOST_REASON_CHARACTERS
+from monitor.models.identity import MOST_PROVIDER_SESSIONS, MOST_REASON_CHARACTERS
 from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
@@ -59,11 +59,17 @@ def uid_of(issuer: str, subject: str) -> str:
 
 @transaction.atomic
 def admit(
-    account: SocialAccount, issuer: str, subject: str, names: Collection[str], now: datetime
+    account: SocialAccount,
+    issuer: str,
+    subject: str,
+    names: Collection[str],
+    now: datetime,
+    provider_session: str | None = None,
 ) -> Identity:
     """Store that the provider has named the roles *names* of *account* now; return its identity, in force.
 
-    An identity of before that no verified token had named yet is bound to *issuer* by it.
+    An identity of before that no verified token had named yet is bound to *issuer* by it. The login belongs
+    to *provider_session* there, if the provider names its sessions.
     """
     identity = Identity.objects.filter(account=account).first() or Identity(
         account=account, user_id=account.user_id
@@ -73,6 +79,9 @@ def admit(
     identity.roles = sorted(names)
     identity.verified_at, identity.valid_until = now, now + timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
     identity.suspended, identity.suspended_at, identity.warned_at = "", None, None
+    if provider_session is not None:
+        others = [each for each in identity.provider_sessions if each != provider_session]
+        identity.provider_sessions = [*others, provider_session][-MOST_PROVIDER_SESSIONS:]
     _permit_loss_of_last_administrator()
     is_new = not identity.pk
     identity.save()

@@ -133,7 +133,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
     def admit(self, sociallogin: SocialLogin) -> Identity:
         """Store that the provider has named the user of *sociallogin*, with the roles of its groups."""
         login, names = sociallogin.verified_login, self._roles(sociallogin)
-        return identities.admit(sociallogin.account, login.issuer, login.subject, names, timezone.now())
+        return identities.admit(
+            sociallogin.account, login.issuer, login.subject, names, timezone.now(), login.provider_session
+        )
 
     def get_connect_redirect_url(self, _request: HttpRequest, _account: SocialAccount) -> str:
         return reverse("account")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MOST_SUBJECT_CHARACTERS = 255  # OpenID Connect Core 1.0, section 2
 MOST_REASON_CHARACTERS = 300
+MOST_PROVIDER_SESSIONS = 50  # as many as a user may have sessions here
 
 
 class IdentityQuerySet(models.QuerySet["Identity"]):
@@ -37,6 +38,8 @@ class Identity(models.Model):
         valid_until: when it is suspended without a further login.
         warned_at: when its user was told that ``valid_until`` is near.
         suspended: why its roles do not count; empty: they do.
+        provider_sessions: the sessions there (``sid``) of its latest logins, the last one at the end; a
+            logout there may name one of them instead of the user.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identities")
@@ -51,6 +54,7 @@ class Identity(models.Model):
     warned_at = models.DateTimeField(null=True)
     suspended = models.CharField(max_length=MOST_REASON_CHARACTERS, blank=True, default="")
     suspended_at = models.DateTimeField(null=True)
+    provider_sessions = ArrayField(models.CharField(max_length=255), default=list, blank=True)
 
     objects = IdentityQuerySet.as_manager()
 

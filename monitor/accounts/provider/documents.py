@@ -58,6 +58,7 @@ LongText = Annotated[str, StringConstraints(min_length=1, max_length=512 * 1024)
 Endpoint = Annotated[str, StringConstraints(min_length=1, max_length=2048), AfterValidator(_endpoint)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=100, strict=False)]
 TextOrTexts = Annotated[tuple[Text, ...], Field(max_length=100, strict=False), BeforeValidator(_listed)]
+Subject = Annotated[str, StringConstraints(min_length=1, max_length=MOST_SUBJECT), AfterValidator(_plain)]
 Time = Annotated[int | float, Field(ge=0, le=_LATEST)]
 
 
@@ -108,7 +109,7 @@ class ProfileClaims(_Document):
 
 
 class SubjectClaim(_Document):
-    sub: Annotated[str, StringConstraints(min_length=1, max_length=MOST_SUBJECT), AfterValidator(_plain)]
+    sub: Subject
 
 
 class IdTokenClaims(SubjectClaim):
@@ -121,11 +122,14 @@ class IdTokenClaims(SubjectClaim):
     auth_time: Time | None = None
     acr: Text | None = None
     amr: TextOrTexts | None = None
+    sid: Text | None = None
 
 
-class LogoutClaims(SubjectClaim):
-    """The claims of a logout token. One without *sub* names a session there, which is unknown here."""
+class LogoutClaims(_Document):
+    """The claims of a logout token, which names a user, a session of a user there, or both."""
 
+    sub: Subject | None = None
+    sid: Text | None = None
     iat: Time
     jti: Text
     events: dict[str, JsonValue]

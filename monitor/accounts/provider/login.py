@@ -51,6 +51,7 @@ class VerifiedLogin:
         issuer, subject: identify the user, for ever; at most 255 characters of *subject*.
         auth_time: Unix time at which the user was authenticated there; None if the provider does not say.
         amr, acr: how the user was authenticated there.
+        provider_session: names the session there; None if the provider does not say.
         claims: all claims, of the ID token, completed by userinfo.
     """
 
@@ -59,6 +60,7 @@ class VerifiedLogin:
     auth_time: float | None
     amr: tuple[str, ...]
     acr: str
+    provider_session: str | None
     profile: ProfileClaims
     claims: Mapping[str, Any]
 
@@ -158,6 +160,7 @@ class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
             auth_time=claims.auth_time,
             amr=claims.amr or (),
             acr=claims.acr or "",
+            provider_session=claims.sid,
             profile=parse(ProfileClaims, values, "claims"),
             claims=MappingProxyType(dict(values)),
         )

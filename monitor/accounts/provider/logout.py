@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 def end_by_provider(token: str, provider: IdentityProvider, now: datetime) -> Identity | None:
     """Suspend the identity whose user, as *token* says, has logged out at *provider*; None: it is unknown.
 
+    A token may name a session there instead of a user: it means the one that logged in with it last.
+
     Raises:
         ProviderFault: the token is no logout token of the provider for us, or was used before.
     """
@@ -37,8 +39,12 @@ def end_by_provider(token: str, provider: IdentityProvider, now: datetime) -> Id
     key = hashlib.sha256(claims.jti.encode()).hexdigest()
     if not cache.add(f"logout-token:{key}", value=True, timeout=LOGOUT_SECONDS + 2 * LEEWAY_SECONDS):
         raise ProviderUnusable("logout token: it was used before")
-    uid = identities.uid_of(published.discovery.issuer, claims.sub)
-    identity = Identity.objects.filter(account__uid=uid).select_related("user").first()
+    issuer, known = published.discovery.issuer, Identity.objects.select_related("user")
+    if claims.sub is not None:
+        identity = known.filter(account__uid=identities.uid_of(issuer, claims.sub)).first()
+    else:
+        named = known.filter(issuer=issuer, provider_sessions__contains=[claims.sid])
+        identity = named.order_by("-verified_at").first()
     if identity is not None:
         identities.suspend(identity, f"logged out at {provider.name}", now)
     return identity

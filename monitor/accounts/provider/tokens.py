@@ -85,7 +85,8 @@ def verify_logout_token(token: str, signer: Signer, now: float) -> LogoutClaims:
     """Return the claims of *token* (OpenID Connect Back-Channel Logout 1.0, section 2.6).
 
     Raises:
-        ProviderUnusable: it is no logout token of the provider for us, is too old, or names no subject.
+        ProviderUnusable: it is no logout token of the provider for us, is too old, or names neither
+            subject nor session.
     """
     values, _ = _verified(token, _LOGOUT_TOKEN, signer, ("iss", "aud", "iat", "jti", "events"))
     if "nonce" in values:  # else an ID token could be used as one
@@ -93,6 +94,8 @@ def verify_logout_token(token: str, signer: Signer, now: float) -> LogoutClaims:
     claims = parse(LogoutClaims, values, _LOGOUT_TOKEN)
     if LOGOUT_EVENT not in claims.events:
         raise ProviderUnusable(f"{_LOGOUT_TOKEN}: it has not the event of a logout")
+    if claims.sub is None and claims.sid is None:
+        raise ProviderUnusable(f"{_LOGOUT_TOKEN}: expected sub or sid")
     if claims.iat < now - LOGOUT_SECONDS:
         raise ProviderUnusable(f"{_LOGOUT_TOKEN}: it was issued {now - claims.iat:.0f} s ago")
     return claims

@@ -8,11 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
+from monitor.accounts import identities
 from monitor.accounts.provider.tokens import LOGOUT_EVENT
 from monitor.models import AuditEvent, Identity, ProviderMetadata
+from monitor.models.identity import MOST_PROVIDER_SESSIONS
+from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import CLIENT_ID, Json, OpenIdProvider, signed
 
@@ -71,7 +76,8 @@ def test_a_logout_at_the_provider_ends_sessions_until_the_next_login(
         ({"events": {"https://example.org/other": {}}}, "not the event of a logout"),
         ({"events": "x"}, "events"),
         ({"nonce": "x"}, "it has a nonce"),
-        ({"sub": None, "sid": "x"}, "sub"),
+        ({"sub": None}, "expected sub or sid"),
+        ({"sub": None, "sid": ["x"]}, "sid"),
         ({"sub": "x" * 300}, "sub"),
         ({"key": 1}, "Signature verification failed"),
     ],
@@ -102,10 +108,38 @@ def test_a_token_ends_sessions_once(browser: Client, op: OpenIdProvider) -> None
     assert is_logged_in(browser)
 
 
-def test_a_logout_of_an_unknown_user_changes_nothing(browser: Client, op: OpenIdProvider) -> None:
+@pytest.mark.parametrize("unknown", [{"sub": "a stranger"}, {"sub": None, "sid": "another"}], ids=str)
+def test_a_logout_of_an_unknown_user_or_session_changes_nothing(
+    unknown: dict[str, Any], browser: Client, op: OpenIdProvider
+) -> None:
+    op.claims["sid"] = "of a laptop"
     op.log_in(browser)
-    assert send(token(op, sub="a stranger")).status_code == 200
+    assert send(token(op, **unknown)).status_code == 200
     assert is_logged_in(browser)
+
+
+def test_a_logout_may_name_the_session_of_a_login_instead_of_the_user(
+    browser: Client, op: OpenIdProvider
+) -> None:
+    for session in ("of a laptop", "of a phone"):
+        op.claims["sid"] = session
+        op.log_in(browser)
+        browser.post("/logout/")
+    op.log_in(browser)
+    assert send(token(op, sub=None, sid="of a laptop")).status_code == 200
+    assert not is_logged_in(browser)
+    assert Identity.objects.get().suspended.startswith("logged out at ")
+
+
+def test_the_sessions_of_the_latest_logins_are_known(reader: User) -> None:
+    identity = identity_of(reader, "viewer")
+    for number in (*range(MOST_PROVIDER_SESSIONS + 1), 7):
+        identities.admit(
+            identity.account, identity.issuer, identity.subject, ["viewer"], timezone.now(), str(number)
+        )
+    identity.refresh_from_db()
+    assert len(identity.provider_sessions) == MOST_PROVIDER_SESSIONS
+    assert (identity.provider_sessions[0], identity.provider_sessions[-1]) == ("1", "7")
 
 
 def test_a_logout_here_leads_on_to_the_provider(browser: Client, op: OpenIdProvider) -> None:
