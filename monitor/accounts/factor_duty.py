@@ -25,14 +25,16 @@ from monitor.models.role import roles_of
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-# Users with one of the roles, granted here or by any identity in force.
+# Users with one of the roles, granted here or by any identity. Disabled users and suspended identities count:
+# otherwise the term would begin again with each return, and never be over.
 _HOLDERS = """
-SELECT account.id FROM auth_user AS account WHERE account.is_active AND (
-    (account.is_superuser AND 'administrator' = ANY (%(roles)b::text[])) OR EXISTS (
-        SELECT FROM monitor_groups(account.id, 0) AS member
-        JOIN auth_group AS role ON role.id = member.group_id WHERE role.name = ANY (%(roles)b::text[])
-    )
-)
+SELECT id FROM auth_user WHERE is_superuser AND 'administrator' = ANY (%(roles)b::text[])
+UNION
+SELECT member.user_id FROM auth_user_groups AS member JOIN auth_group AS role ON role.id = member.group_id
+WHERE role.name = ANY (%(roles)b::text[])
+UNION
+SELECT identity.user_id FROM monitor_identity AS identity, unnest(identity.roles) AS named
+WHERE split_part(named, ':', 1) = ANY (%(roles)b::text[])
 """
 PROVIDER_FACTOR = "gridcast_provider_factor"  # in a session: its login had a second factor at the provider
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)  # recovery codes are none by themselves

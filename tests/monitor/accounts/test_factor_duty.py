@@ -19,7 +19,7 @@ from monitor.access import roles
 from monitor.access.roles import Grant
 from monitor.accounts.environment import RemoteUser
 from monitor.accounts.factor_duty import PROVIDER_FACTOR, keep_terms, note_provider_factor
-from monitor.models import ApiToken, SecondFactorTerm, UserRole
+from monitor.models import ApiToken, Identity, SecondFactorTerm, UserRole
 from monitor.models.token import READ
 from monitor.web.proxies import Proxies
 from tests.monitor.accounts import identities
@@ -197,3 +197,16 @@ def test_the_role_of_an_identity_begins_a_term_that_lasts(operator: User, noon: 
     for minutes in (0, 10):
         keep_terms(noon + timedelta(minutes=minutes))
     assert SecondFactorTerm.objects.get(user=operator).began_at == noon
+
+
+def test_a_suspension_and_a_disabled_account_prolong_no_term(operator: User, noon: datetime) -> None:
+    roles.revoke(operator, OPERATOR)
+    identity = identities.identity_of(operator, "operator", "site_admin:ncsa")
+    keep_terms(noon)
+    User.objects.filter(pk=operator.pk).update(is_active=False)
+    Identity.objects.filter(pk=identity.pk).update(suspended="logged out at the provider")
+    keep_terms(noon + timedelta(days=1))
+    assert SecondFactorTerm.objects.get(user=operator).began_at == noon
+    Identity.objects.filter(pk=identity.pk).update(roles=["site_admin:ncsa"])
+    keep_terms(noon + timedelta(days=2))
+    assert not SecondFactorTerm.objects.exists()
