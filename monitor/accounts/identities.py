@@ -12,14 +12,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.core.mail import send_mail
 from django.db import connection, transaction
 from django.db.models import F
 
 from monitor.access import audit, roles, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
-from monitor.accounts import doors, sessions
+from monitor.accounts import doors, mail, sessions
 from monitor.models import AlertRule, ApiToken, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.identity import MOST_PROVIDER_SESSIONS, MOST_REASON_CHARACTERS
@@ -134,7 +133,9 @@ def suspend(identity: Identity, reason: str, now: datetime) -> None:
 
 def ends_soon(identity: int | None, now: datetime) -> datetime | None:
     """Return when the roles of *identity* stop to count, if that is within three days; else None."""
-    in_force = Identity.objects.in_force(now).filter(pk=identity or 0, valid_until__lte=now + WARNING)
+    if identity is None:
+        return None
+    in_force = Identity.objects.in_force(now).filter(pk=identity, valid_until__lte=now + WARNING)
     return in_force.values_list("valid_until", flat=True).first()
 
 
@@ -152,13 +153,9 @@ def warn_ahead(now: datetime) -> int:
         text = (
             f"The roles of your account {identity.user} come from the identity {identity}. Log in with it"
             f" before {end}: without a login by then, sessions, tokens, alert rules and webhooks stop until"
-            f" the next one.\n\n{settings.GRIDCAST_URL}\n"
+            " the next one."
         )
-        if identity.user.email and settings.EMAIL_HOST:
-            try:
-                send_mail("gridcast: log in again", text, None, [identity.user.email])
-            except OSError as error:  # smtplib's errors are OSErrors
-                logger.warning("cannot mail user %r: %s", str(identity.user), error)
+        mail.send(identity.user, "gridcast: log in again", text)
     return len(due)
 
 
@@ -173,7 +170,7 @@ def suspend_overdue(now: datetime) -> int:
     overdue = list(in_force.filter(valid_until__lte=now).select_related("user"))
     for identity in overdue:
         with transaction.atomic(), audit_trail() as changes:
-            suspend(identity, f"no login by the provider for {valid.days} days", now)
+            suspend(identity, identity.suspension(now), now)
             action = Action(AuditChannel.SERVICE, "identity suspended", _name(identity), AuditOutcome.DONE, 0)
             audit.record(Actor(), action, now, changes)
     return len(overdue)

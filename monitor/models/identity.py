@@ -67,3 +67,9 @@ class Identity(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} of {self.issuer}" if self.issuer else self.subject
+
+    def suspension(self, now: datetime) -> str:
+        """Return why its roles do not count at *now*; empty: they do."""
+        if self.suspended or self.valid_until > now:
+            return self.suspended
+        return f"no login by the provider for {(self.valid_until - self.verified_at).days} days"

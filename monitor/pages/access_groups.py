@@ -12,9 +12,17 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from monitor.accounts import groups, users
+from monitor.accounts import groups
 from monitor.pages.http.access import administrators_only
-from monitor.pages.http.account_change import METHODS, ChangeForm, Forbid, Permit, answer_form, change_routes
+from monitor.pages.http.account_change import (
+    METHODS,
+    ChangeForm,
+    Forbid,
+    Permit,
+    answer_form,
+    change_routes,
+    permission_labels,
+)
 from monitor.pages.http.confirmed import confirmed
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.paging import page_number
@@ -55,7 +63,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponseBase:
         **(compute(request, "members", lambda: _members(group, number)) or {}),
         "page": number,
         "suites": compute(request, "suites", lambda: list(group.suite_set.order_by("sort_name"))),
-        "permissions": compute(request, "permissions", lambda: _permissions(group)),
+        "permissions": compute(request, "permissions", lambda: permission_labels(group)),
         "now": timezone.now(),
     }
     return render(request, "pages/access_group.html", context)
@@ -69,11 +77,6 @@ def _members(group: Group, number: int) -> dict[str, Any]:
         "total": total,
         "pages": max(-(-total // MEMBERS_A_PAGE), 1),
     }
-
-
-def _permissions(group: Group) -> list[tuple[int, str]]:
-    rows = users.permissions(group).select_related("content_type").order_by("codename")
-    return [(permission.pk, users.label(permission)) for permission in rows]
 
 
 class GroupName(ChangeForm):
@@ -149,8 +152,7 @@ class RemoveMember(ChangeForm):
     user = UserChoice(User.objects.none(), label="User", empty_label=None)
 
     def set_up(self) -> None:
-        choice: Any = self.fields["user"]
-        choice.queryset = self.subject.user_set.order_by("username")
+        self.offer("user", self.subject.user_set.order_by("username"))
 
     def act(self) -> str:
         groups.remove_member(self.subject, self.cleaned_data["user"])

@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from monitor.access import roles
-from monitor.accounts import doors, groups, sessions, users
+from monitor.accounts import doors, groups, sessions
 from monitor.models import ApiToken
 from monitor.pages.http.access import administrators_only
-from monitor.pages.http.account_change import Forbid, Permit, change_routes
+from monitor.pages.http.account_change import Forbid, Permit, change_routes, permission_labels
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.parts import compute
 from monitor.pages.http.user_changes import (
@@ -69,7 +69,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponseBase:
         "login": compute(request, "login", lambda: _login(holder, now)),
         "sessions": compute(request, "sessions", lambda: list(sessions.of_user(holder))),
         "groups": compute(request, "groups", lambda: list(groups.without_roles().filter(user=holder))),
-        "permissions": compute(request, "groups", lambda: _permissions(holder)),
+        "permissions": compute(request, "groups", lambda: permission_labels(holder)),
         "tokens": compute(request, "tokens", lambda: list(_tokens(holder, now))),
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
         "is_own": holder == request.user,
@@ -81,11 +81,6 @@ def page(request: HttpRequest, pk: int) -> HttpResponseBase:
 def _login(holder: User, now: datetime) -> dict[str, Any]:
     factors = Authenticator.objects.filter(user=holder).order_by("created_at")
     return {"has_local_door": doors.has_local_door(holder, now), "factors": list(factors)}
-
-
-def _permissions(holder: User) -> list[tuple[int, str]]:
-    rows = users.permissions(holder).select_related("content_type").order_by("codename")
-    return [(permission.pk, users.label(permission)) for permission in rows]
 
 
 def _tokens(holder: User, now: datetime) -> Any:

@@ -64,9 +64,7 @@ def _suspension(hold: Hold, now: datetime | None) -> str:
     identity = hold.identity
     if hold.ended_at is not None or identity is None or now is None:
         return ""
-    if identity.suspended or identity.valid_until > now:
-        return identity.suspended
-    return "no login by the provider for long"
+    return identity.suspension(now)
 
 
 def _shown(hold: Hold, runs_left: int | None, now: datetime | None = None) -> HoldOut:

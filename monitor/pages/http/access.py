@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
@@ -17,22 +19,15 @@ from monitor.models.role import is_administrator, reads_measurements
 from monitor.models.site import OPERATE, may_manage_somewhere
 
 Arguments = ParamSpec("Arguments")
+AnyUser: TypeAlias = AbstractBaseUser | AnonymousUser
 
 
 def members_only(
     view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
     """As ``accounts_only``; refuse users whose roles permit forecasts only."""
-
-    @wraps(view)
-    def guarded(
-        request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> HttpResponseBase:
-        if not reads_measurements(request.user):
-            raise PermissionDenied("Your role scheduler permits forecasts by the API only.")
-        return view(request, *args, **kwargs)
-
-    return accounts_only(guarded)
+    refusal = "Your role scheduler permits forecasts by the API only."
+    return accounts_only(_guarded(view, reads_measurements, refusal))
 
 
 def accounts_only(
@@ -63,16 +58,7 @@ def administrators_only(
     view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
     """As ``members_only``; refuse all users but administrators."""
-
-    @wraps(view)
-    def guarded(
-        request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> HttpResponseBase:
-        if not is_administrator(request.user):
-            raise PermissionDenied("Only administrators see and change accounts.")
-        return view(request, *args, **kwargs)
-
-    return members_only(guarded)
+    return members_only(_guarded(view, is_administrator, "Only administrators see and change accounts."))
 
 
 def managers_only(
@@ -86,17 +72,30 @@ def managers_only(
     def guard(
         view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
     ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
-        @wraps(view)
-        def guarded(
-            request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
-        ) -> HttpResponseBase:
-            if not may_manage_somewhere(request.user, permission):
-                raise PermissionDenied("Your roles do not permit this.")
-            return view(request, *args, **kwargs)
+        def is_manager(user: AnyUser) -> bool:
+            return may_manage_somewhere(user, permission)
 
-        return guarded
+        return _guarded(view, is_manager, "Your roles do not permit this.")
 
     return guard
+
+
+def _guarded(
+    view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
+    permits: Callable[[AnyUser], bool],
+    refusal: str,
+) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:
+    """Return *view* for users of whom *permits* is true; others are refused with the sentence *refusal*."""
+
+    @wraps(view)
+    def guarded(
+        request: HttpRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> HttpResponseBase:
+        if not permits(request.user):
+            raise PermissionDenied(refusal)
+        return view(request, *args, **kwargs)
+
+    return guarded
 
 
 def check_manageable(found: Model, manageable: QuerySet[Any]) -> None:

@@ -24,7 +24,7 @@ from monitor.pages.http.parts import compute
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from django.contrib.auth.models import User
+    from django.contrib.auth.models import Group, User
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponseBase
     from django.urls import URLPattern
@@ -63,6 +63,11 @@ class ChangeForm(forms.Form):
     def set_up(self) -> None:
         """Give the fields the choices and values that depend on the subject."""
 
+    def offer(self, field: str, rows: QuerySet[Any]) -> None:
+        """Let *field* choose among *rows*."""
+        choice: Any = self.fields[field]
+        choice.queryset = rows
+
     def effects(self) -> list[str]:
         """Return in sentences what the change does beside what its title says."""
         return []
@@ -93,6 +98,17 @@ class PermissionField(PermissionChoice):
         return f"{users.label(obj)}: {obj.name}"
 
 
+def own_permissions(holder: User | Group) -> QuerySet[Permission]:
+    """Return the single permissions of *holder*, by name."""
+    rows: QuerySet[Permission] = users.permissions(holder).select_related("content_type").order_by("codename")
+    return rows
+
+
+def permission_labels(holder: User | Group) -> list[tuple[int, str]]:
+    """Return the key and the label of each single permission of *holder*."""
+    return [(permission.pk, users.label(permission)) for permission in own_permissions(holder)]
+
+
 def permissions_of_the_service() -> QuerySet[Permission]:
     """Return the permissions that pages and API ask for."""
     ours = Permission.objects.filter(content_type__app_label="monitor")
@@ -105,8 +121,7 @@ class Permit(ChangeForm):
 
     def set_up(self) -> None:
         own = users.permissions(self.subject).values("pk")
-        choice: Any = self.fields["permission"]
-        choice.queryset = permissions_of_the_service().exclude(pk__in=own)
+        self.offer("permission", permissions_of_the_service().exclude(pk__in=own))
 
     def act(self) -> str:
         users.permit(self.subject, self.cleaned_data["permission"])
@@ -118,8 +133,7 @@ class Forbid(ChangeForm):
     permission = PermissionField(Permission.objects.none(), label="Permission", empty_label=None)
 
     def set_up(self) -> None:
-        choice: Any = self.fields["permission"]
-        choice.queryset = users.permissions(self.subject).select_related("content_type").order_by("codename")
+        self.offer("permission", users.permissions(self.subject))
 
     def effects(self) -> list[str]:
         return ["What roles and other groups permit stays."]

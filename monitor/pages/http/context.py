@@ -55,11 +55,7 @@ def rights(request: HttpRequest) -> dict[str, Any]:
         "may_read": lambda: reads_measurements(request.user),
         "may_operate": lambda: may_manage_somewhere(request.user),
         "may_open_admin": lambda: opens_admin(request.user),
-        "identity_ends": lambda: (
-            identities.ends_soon(identity_of(request.user), timezone.now())
-            if identity_of(request.user)
-            else None
-        ),
+        "identity_ends": lambda: identities.ends_soon(identity_of(request.user), timezone.now()),
         "may_grant_roles": lambda: is_administrator(request.user),
     }
 

@@ -109,8 +109,7 @@ class JoinGroup(ChangeForm):
     group = forms.ModelChoiceField(Group.objects.none(), label="Group", empty_label="choose")
 
     def set_up(self) -> None:
-        choice: Any = self.fields["group"]
-        choice.queryset = groups.without_roles().exclude(user=self.subject)
+        self.offer("group", groups.without_roles().exclude(user=self.subject))
 
     def act(self) -> str:
         groups.add_member(self.cleaned_data["group"], self.subject)
@@ -122,8 +121,7 @@ class LeaveGroup(ChangeForm):
     group = forms.ModelChoiceField(Group.objects.none(), label="Group", empty_label=None)
 
     def set_up(self) -> None:
-        choice: Any = self.fields["group"]
-        choice.queryset = groups.without_roles().filter(user=self.subject)
+        self.offer("group", groups.without_roles().filter(user=self.subject))
 
     def act(self) -> str:
         groups.remove_member(self.cleaned_data["group"], self.subject)
@@ -210,8 +208,7 @@ class RemoveFactor(ChangeForm):
     factor = FactorField(Authenticator.objects.none(), label="Second factor", empty_label=None)
 
     def set_up(self) -> None:
-        choice: Any = self.fields["factor"]
-        choice.queryset = Authenticator.objects.filter(user=self.subject).order_by("created_at")
+        self.offer("factor", Authenticator.objects.filter(user=self.subject).order_by("created_at"))
 
     def effects(self) -> list[str]:
         return ["Without another factor, the password alone opens the account.", "The user's sessions end."]
@@ -234,8 +231,7 @@ class EndSessions(ChangeForm):
     )
 
     def set_up(self) -> None:
-        choice: Any = self.fields["session"]
-        choice.queryset = sessions.of_user(self.subject)
+        self.offer("session", sessions.of_user(self.subject))
 
     def act(self) -> str:
         chosen = self.cleaned_data["session"]
@@ -249,8 +245,7 @@ class DisconnectIdentity(ChangeForm):
     identity = forms.ModelChoiceField(Identity.objects.none(), label="Identity", empty_label=None)
 
     def set_up(self) -> None:
-        choice: Any = self.fields["identity"]
-        choice.queryset = self.subject.identities.all()
+        self.offer("identity", self.subject.identities.all())
 
     def effects(self) -> list[str]:
         return [
@@ -275,8 +270,7 @@ class RevokeToken(ChangeForm):
     family = forms.BooleanField(label="Also the tokens that were rotated or issued with it", required=False)
 
     def set_up(self) -> None:
-        choice: Any = self.fields["token"]
-        choice.queryset = ApiToken.objects.filter(user=self.subject).usable(timezone.now()).order_by("-pk")
+        self.offer("token", ApiToken.objects.filter(user=self.subject).usable(timezone.now()).order_by("-pk"))
 
     def act(self) -> str:
         token = self.cleaned_data["token"]
