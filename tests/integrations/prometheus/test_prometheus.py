@@ -172,7 +172,7 @@ def send_reports(address: tuple[str, int], token: str) -> None:
     passed = wire.to_json(builders.report(ring, timezone.now() - MINUTE)).decode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     url = f"http://{address[0]}:{address[1]}/api/v1/reports"
-    answer = httpx.post(url, content=f"[{passed}, {{}}]", headers=headers, timeout=60.0)
+    answer = httpx.post(url, content=f"[{passed}, {{}}]", headers=headers, timeout=600.0)
     assert answer.status_code == 200, answer.text
 
 
