@@ -120,9 +120,9 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         try:
             users.check_foreign_name(name)
         except users.InvalidName as error:
-            is_taken = User.objects.filter(username__iexact=name).exists()
             logger.warning("no account by the provider: %s", error)
-            raise _refused(request, sociallogin, "name_taken" if is_taken else "name_refused") from error
+            reason = "name_taken" if isinstance(error, users.NameTaken) else "name_refused"
+            raise _refused(request, sociallogin, reason) from error
         return True
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:

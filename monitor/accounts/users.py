@@ -3,7 +3,8 @@
 Each change is noted for the audit record, without secrets. Errors, all permanent::
 
     AccountError
-    |-- InvalidName        the name is taken, looks like another one, or has characters that names do not have
+    |-- InvalidName        the name looks like another one, or has characters that names do not have
+    |   `-- NameTaken      there is such an account
     |-- InvalidPassword    too short, too common, or too similar to the name
     `-- InvalidProfile     the e-mail address is none, or a name is too long
 """
@@ -57,6 +58,10 @@ class InvalidName(AccountError):
     pass
 
 
+class NameTaken(InvalidName):
+    pass
+
+
 class InvalidPassword(AccountError):
     pass
 
@@ -81,24 +86,48 @@ def check_name(name: str) -> None:
     """
     if not NAME.fullmatch(name):
         raise InvalidName(f"user name: expected 1 to 150 ASCII letters, digits and @.+-_, got {name[:150]!r}")
-    taken = User.objects.filter(username__iexact=name).first()
-    if taken is not None:
-        raise InvalidName(f"user name: there is an account {taken.get_username()!r} already")
+    _check_free(name)
 
 
 def check_foreign_name(name: str) -> None:
     """Raise InvalidName unless *name*, which an identity provider gave, can be that of a new account.
 
-    Its letters are of one script, so that it does not look like a name of another one.
+    Its letters are of one script, and do not all look like Latin ones: it must not look like another name
+    (Unicode Technical Standard 39, whole-script confusables).
     """
     scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in name if letter.isalpha()}
     if len(name) > MOST_NAME_CHARACTERS or len(scripts) > 1:
         found = ", ".join(sorted(scripts))[:100] or "none"
         raise InvalidName(f"user name: expected letters of one script, got {name[:150]!r} ({found})")
-    plain = unicodedata.normalize("NFKC", name)
-    taken = User.objects.filter(models.Q(username__iexact=name) | models.Q(username__iexact=plain)).first()
+    if _looks_latin(name):
+        raise InvalidName(f"user name: all letters of {name!r} ({', '.join(scripts)}) look like Latin ones")
+    _check_free(name)
+
+
+def _check_free(name: str) -> None:
+    """Raise InvalidName if an account has *name*, or one that differs by case or by compatible characters."""
+    folded = _folded(name)
+    others = User.objects.exclude(username__regex=r"^[ -~]*$").values_list("username", flat=True)
+    same = [other for other in others if _folded(other) == folded]  # the database would not find ß by ss
+    taken = User.objects.filter(models.Q(username__iexact=folded) | models.Q(username__in=same)).first()
     if taken is not None:
-        raise InvalidName(f"user name: there is an account {taken.get_username()!r} already")
+        raise NameTaken(f"user name: there is an account {taken.get_username()!r} already")
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _looks_latin(name: str) -> bool:
+    """Return whether *name* has letters, none of them Latin, and for each one that looks like it."""
+    from confusable_homoglyphs import confusables  # noqa: PLC0415  # slow to import, and seldom needed
+
+    letters = {letter for letter in unicodedata.normalize("NFKC", name) if letter.isalpha()}
+    if not letters or any(letter.isascii() for letter in letters):
+        return False
+    found = confusables.is_confusable("".join(letters), greedy=True, preferred_aliases=["LATIN"])
+    latin = {each["character"] for each in found or () if any(h["c"].isascii() for h in each["homoglyphs"])}
+    return latin == letters
 
 
 @transaction.atomic

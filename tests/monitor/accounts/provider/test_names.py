@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from monitor.accounts import users
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import OpenIdProvider
 
@@ -22,15 +23,27 @@ TAKEN, REFUSED = "The name is taken", "The name is not accepted"
         ("\N{CYRILLIC SMALL LETTER ES}hief", REFUSED),
         ("\N{FULLWIDTH LATIN SMALL LETTER C}hief", REFUSED),
         ("chief\N{GREEK SMALL LETTER OMICRON}", REFUSED),
+        ("\N{CYRILLIC SMALL LETTER ES}\N{CYRILLIC SMALL LETTER O}" * 2, REFUSED),  # looks like coco
+        ("\N{CYRILLIC SMALL LETTER A}-1", REFUSED),
+        ("\N{CJK UNIFIED IDEOGRAPH-5C71}", ""),
+        ("wei\N{LATIN SMALL LETTER SHARP S}", TAKEN),
+        ("WEISS", TAKEN),
     ],
 )
 def test_a_name_that_looks_like_another_makes_no_account(
     browser: Client, op: OpenIdProvider, name: str, words: str
 ) -> None:
     User.objects.create_user("chief")
+    User.objects.create_user("weiss")
     op.claims["preferred_username"] = name
     answer = op.log_in(browser)
     assert is_logged_in(browser) == (not words)
     if words:
         assert (answer.status_code, words in answer.content.decode()) == (403, True)
-        assert User.objects.count() == 1
+        assert User.objects.count() == 2
+
+
+def test_a_local_account_is_not_named_like_one_of_the_provider(db: None) -> None:
+    User.objects.create_user("wei\N{LATIN SMALL LETTER SHARP S}")
+    with pytest.raises(users.InvalidName, match="there is an account"):
+        users.create("Weiss", None)
