@@ -24,6 +24,7 @@ from monitor.models.hold import Hold
 from monitor.models.identity import Identity
 from monitor.models.incident import Incident, IncidentEvent, IncidentSeries
 from monitor.models.latest_run import LatestRun
+from monitor.models.logout_token import LogoutToken
 from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
@@ -109,6 +110,7 @@ __all__ = [
     "IncidentSeries",
     "JudgedHistory",
     "LatestRun",
+    "LogoutToken",
     "MaintenanceChange",
     "MaintenanceWindow",
     "Metric",

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 VALID = timedelta(minutes=10)
-MOST_OF_BROWSER, MOST_OF_USER = 8, 32  # open pages that show a button for a passkey
+MOST_OF_BROWSER = 8  # open pages that show a button for a passkey
+MOST_OF_USER = 32  # in all browsers in which the user has not logged in before
 _HANDLE_BYTES = 64  # as WebAuthn recommends: the handle says nothing about its user
 
 _CONSUME = """
@@ -34,15 +35,26 @@ class Ceremony(models.TextChoices):
 
 class PasskeyChallengeQuerySet(models.QuerySet["PasskeyChallenge"]):
     def begin(
-        self, challenge: str, ceremony: Ceremony, browser: str, user: AbstractBaseUser | None, now: datetime
+        self,
+        challenge: str,
+        ceremony: Ceremony,
+        browser: str,
+        user: AbstractBaseUser | None,
+        now: datetime,
+        *,
+        is_known: bool = False,
     ) -> None:
-        """Store *challenge*, and delete the oldest of the same browser and user beyond the bounds."""
+        """Store *challenge*, and delete the oldest of the same browser and user beyond the bounds.
+
+        *is_known*: the user has logged in with this browser before. Pages that other browsers open, with the
+        right password, must not take its challenge away.
+        """
         user_id = user.pk if user else None
-        fields = {"ceremony": ceremony, "browser": browser, "user_id": user_id}
+        fields = {"ceremony": ceremony, "browser": browser, "user_id": user_id, "is_known": is_known}
         self.create(challenge=challenge, expires_at=now + VALID, **fields)
         of_browser = self.filter(browser=browser).order_by("-expires_at")[MOST_OF_BROWSER:]
-        of_user = self.filter(user=user_id, user__isnull=False).order_by("-expires_at")[MOST_OF_USER:]
-        for surplus in (of_browser, of_user):
+        of_others = self.filter(user=user_id, user__isnull=False, is_known=False)
+        for surplus in (of_browser, of_others.order_by("-expires_at")[MOST_OF_USER:]):
             self.filter(pk__in=list(surplus.values_list("pk", flat=True))).delete()
 
     def consume(
@@ -66,12 +78,14 @@ class PasskeyChallenge(models.Model):
     Attributes:
         challenge: as the browser returns it, in URL-safe base64.
         browser: a secret of the session that asked for it.
+        is_known: whether the user had logged in with that browser before.
         user: null where the passkey is to say who logs in.
     """
 
     challenge = models.CharField(max_length=64, primary_key=True)
     ceremony = models.CharField(max_length=20, choices=Ceremony.choices)
     browser = models.CharField(max_length=64, db_index=True)
+    is_known = models.BooleanField(default=False)
     user = models.ForeignKey(User, models.CASCADE, null=True, related_name="+")
     expires_at = models.DateTimeField(db_index=True)
 

@@ -24,6 +24,7 @@ from monitor.accounts.environment import AUTH_TIME, IdentityProvider
 from monitor.accounts.identities import NoDoorLeft
 from monitor.models import Identity
 from monitor.pages.http.access import accounts_only
+from monitor.pages.http.audit import begin_change
 from monitor.pages.http.confirmed import confirmed
 from monitor.pages.http.to_provider import lead_on, to_provider
 
@@ -48,6 +49,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "pages/account_connect.html", {"provider": provider})
     answer = to_provider(request, AuthProcess.CONNECT, {}, begun_by=request.user.pk)
+    begin_change(request)
     return lead_on(request, answer)
 
 
@@ -69,6 +71,7 @@ def confirm(request: HttpRequest) -> HttpResponse:
         begun_at=time.time(),
         is_confirmation=True,
     )
+    begin_change(request)
     return lead_on(request, answer)
 
 

@@ -15,7 +15,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
-from django.utils import timezone
 
 from monitor.accounts import attempts, codes, login_stage, passkeys, sessions
 from monitor.accounts.provider.logout import logout_url
@@ -91,7 +90,7 @@ class Logout(LogoutView):
         response = super().post(request, *args, **kwargs)
         if provider is None or not began_there:
             return response
-        url = logout_url(provider, request.build_absolute_uri(reverse("login")), timezone.now())
+        url = logout_url(provider, request.build_absolute_uri(reverse("login")))
         return render(request, "pages/logged_out.html", {"provider": provider, "url": url})
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from monitor.accounts import events
-from monitor.accounts.provider.faults import ProviderBusy, ProviderFault
+from monitor.accounts.provider.faults import ProviderBusy, ProviderFault, ProviderUnreachable
 from monitor.accounts.provider.login import VerifyingAdapter, VerifyingCallback
 from monitor.accounts.provider.logout import end_by_provider
 from monitor.accounts.provider_adapter import PROVIDER_ID, identity_provider
@@ -57,15 +57,15 @@ def end(request: HttpRequest) -> HttpResponse:
     """End what a user does here who has logged out at the provider, which posts a logout token."""
     if settings.GRIDCAST_IDENTITY_PROVIDER is None:
         raise Http404
-    headers = {"Cache-Control": "no-store"}
+    provider, headers = settings.GRIDCAST_IDENTITY_PROVIDER, {"Cache-Control": "no-store"}
+    token = request.POST.get("logout_token", "")
     try:
-        identity = end_by_provider(
-            request.POST.get("logout_token", ""), settings.GRIDCAST_IDENTITY_PROVIDER, timezone.now()
-        )
+        identity = end_by_provider(token, provider, timezone.now(), lambda: begin_change(request))
     except ProviderFault as error:
         events.refuse(request, "", f"{identity_provider().name}: {error}")
         body = {"error": "invalid_request", "error_description": str(error)}
-        status = error.status if isinstance(error, ProviderBusy) else HTTPStatus.BAD_REQUEST
+        is_ours = isinstance(error, (ProviderBusy, ProviderUnreachable))  # the token may be a good one
+        status = error.status if is_ours else HTTPStatus.BAD_REQUEST
         return JsonResponse(body, status=status, headers=headers)
     if identity is not None:
         events.record(request, identity.user.get_username(), "logout at the provider")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -149,7 +149,7 @@ class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
             tokens.id_token,
             expected,
             self.published.keys,
-            lambda: metadata.newer_keys(issuer, timezone.now()),
+            lambda: metadata.newer_keys(issuer, timezone.now(), nullcontext()),
         )
         if discovery.userinfo_endpoint is not None:
             userinfo = fetch_userinfo(discovery.userinfo_endpoint, tokens.access_token)

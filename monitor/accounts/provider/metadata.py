@@ -1,11 +1,19 @@
-"""The provider's discovery document and keys: stored, refreshed beside requests, served while it is away."""
+"""The provider's discovery document and keys: stored, refreshed beside requests, served while it is away.
+
+What was asked and what came of it is stored in transactions of its own: within that of a request, others
+would wait for its lock as long as the provider is asked, and a refused request would take it back.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 
 from monitor.accounts.provider.documents import Discovery, KeySet, parse, parse_discovery, parse_object
@@ -29,17 +37,25 @@ class PublishedMetadata:
 def published_metadata(issuer: str, now: datetime) -> PublishedMetadata:
     """Return what *issuer* publishes: from the depot; before the first success, from the provider.
 
+    A page that calls it with POST is in ``ASKS_PROVIDER`` of ``monitor.pages.http.audit``.
+
     Raises:
         ProviderFault: the depot has nothing, and the provider nothing usable.
     """
+    if (stored := stored_metadata(issuer)) is not None:
+        return stored
     row = ProviderMetadata.objects.filter(issuer=issuer).first()
-    if row is not None and row.discovery:
-        return _parsed(row)
     if row is not None and row.failed_at is not None and now - row.failed_at < FAILURE_PAUSE:
         kind = ProviderUnreachable if row.is_unreachable else ProviderUnusable
         raise kind(f"{row.fault} (a moment ago)")
     with waiting_place():
         return fetch_metadata(issuer, now)
+
+
+def stored_metadata(issuer: str) -> PublishedMetadata | None:
+    """Return what *issuer* published when it was last asked; None before the first success."""
+    row = ProviderMetadata.objects.filter(issuer=issuer).exclude(discovery="").first()
+    return None if row is None else _parsed(row)
 
 
 def refresh_metadata(issuer: str, now: datetime) -> bool:
@@ -68,36 +84,45 @@ def fetch_metadata(issuer: str, now: datetime) -> PublishedMetadata:
     except ProviderFault as error:
         is_unreachable = isinstance(error, ProviderUnreachable)
         failure = {"failed_at": now, "fault": str(error), "is_unreachable": is_unreachable}
-        ProviderMetadata.objects.update_or_create(issuer=issuer, defaults=failure)
+        _store(issuer, failure)
         raise
-    ProviderMetadata.objects.update_or_create(
-        issuer=issuer,
-        defaults={
-            "discovery": discovery.model_dump_json(),
-            "keys": keys.model_dump_json(),
-            "fetched_at": now,
-            "failed_at": None,
-            "fault": "",
-        },
-    )
+    success = {
+        "discovery": discovery.model_dump_json(),
+        "keys": keys.model_dump_json(),
+        "fetched_at": now,
+        "failed_at": None,
+        "fault": "",
+    }
+    _store(issuer, success)
     return PublishedMetadata(discovery, keys)
 
 
-def newer_keys(issuer: str, now: datetime) -> KeySet:
+@transaction.atomic(durable=True)
+def _store(issuer: str, values: Mapping[str, Any]) -> None:
+    ProviderMetadata.objects.update_or_create(issuer=issuer, defaults=values)
+
+
+def newer_keys(issuer: str, now: datetime, place: AbstractContextManager[None]) -> KeySet:
     """Return the keys of *issuer* for a token whose key is unknown: fetched, unless they just were.
+
+    *place* is held while they are fetched: a waiting place, unless the thread has one.
 
     Raises:
         ProviderFault: the provider gives no usable keys.
     """
     rows = ProviderMetadata.objects.filter(issuer=issuer)
-    is_due = Q(keys_asked_at=None) | Q(keys_asked_at__lt=now - KEYS_PAUSE)
-    is_ours = bool(rows.filter(is_due).update(keys_asked_at=now))
+    due = rows.filter(Q(keys_asked_at=None) | Q(keys_asked_at__lt=now - KEYS_PAUSE))
     stored = _parsed(rows.get())
-    if not is_ours:
+    if not due.exists():
         return stored.keys
-    keys = _fetch_keys(stored.discovery)
-    rows.update(keys=keys.model_dump_json())
-    return keys
+    with place:
+        with transaction.atomic(durable=True):
+            is_ours = bool(due.update(keys_asked_at=now))
+        if not is_ours:
+            return stored.keys
+        keys = _fetch_keys(stored.discovery)
+        rows.update(keys=keys.model_dump_json())
+        return keys
 
 
 def _fetch_keys(discovery: Discovery) -> KeySet:

@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
-# The provider sends the user back by GET. A refused login takes away the roles that the user has lost there.
-# Its page begins the change itself: no transaction is open while the provider is asked.
+# The provider sends the user back by GET.
 PROVIDER_LOGIN = "login/sso/callback/"
+# These pages begin the change themselves: no transaction is open while the provider is asked.
+ASKS_PROVIDER = frozenset(
+    {PROVIDER_LOGIN, "login/sso/backchannel-logout/", "account/connect/", "account/confirm/provider/"}
+)
+# A login that is refused keeps what it has used up, such as a code or the challenge of a passkey, and takes
+# away the roles that the user has lost at the provider.
+LOGINS = frozenset({PROVIDER_LOGIN, "login/", "login/passkey/", "login/second-factor/"})
 # Not recorded: measured data, which say themselves who sent them, and a question that is sent as POST. An
 # invalid code of an agent is counted although its request is denied.
 NOT_RECORDED = frozenset(
@@ -85,7 +91,7 @@ class AuditMiddleware:
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
         """Begin the transaction of a request that may change something."""
-        if request.method in SAFE or _route(request) in NOT_RECORDED | {PROVIDER_LOGIN}:
+        if request.method in SAFE or _route(request) in NOT_RECORDED | ASKS_PROVIDER:
             return None
         try:
             begin_change(request)
@@ -107,7 +113,7 @@ def _route(request: HttpRequest) -> str:
 
 
 def _has_failed(request: HttpRequest, status: int) -> bool:
-    is_refused_login = status < HTTPStatus.INTERNAL_SERVER_ERROR and _route(request) == PROVIDER_LOGIN
+    is_refused_login = status < HTTPStatus.INTERNAL_SERVER_ERROR and _route(request) in LOGINS
     return status >= HTTPStatus.BAD_REQUEST and not is_refused_login
 
 
@@ -123,8 +129,8 @@ def _is_attributed(request: HttpRequest) -> bool:
 
 def _is_denied(request: HttpRequest, status: int) -> bool:
     """Return whether the request was denied; without credentials, it was no attempt."""
-    if status == HTTPStatus.UNAUTHORIZED:
-        return "Authorization" in request.headers
+    if status == HTTPStatus.UNAUTHORIZED and "Authorization" in request.headers:
+        return True
     denials = {HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
     return status in denials or hasattr(request, "failed_login")
 

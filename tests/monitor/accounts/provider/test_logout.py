@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -106,6 +108,59 @@ def test_a_token_ends_sessions_once(browser: Client, op: OpenIdProvider) -> None
     answer = send(text)
     assert (answer.status_code, "used before" in answer.json()["error_description"]) == (400, True)
     assert is_logged_in(browser)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_logout_that_failed_here_may_be_sent_again(browser: Client, op: OpenIdProvider) -> None:
+    op.log_in(browser)
+    text = token(op)
+    with refused_updates("monitor_identity"):
+        answer = Client(raise_request_exception=False).post(PATH, {"logout_token": text})
+    assert answer.status_code == 500
+    assert is_logged_in(browser)
+    assert send(text).status_code == 200
+    assert not is_logged_in(browser)
+
+
+@contextmanager
+def refused_updates(table: str) -> Iterator[None]:
+    """Let the database refuse updates of *table* during the block."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'refused'; END $$;"
+            f"CREATE TRIGGER refused BEFORE UPDATE ON {table} EXECUTE FUNCTION refuse();"
+        )
+        try:
+            yield
+        finally:
+            cursor.execute(f"DROP TRIGGER refused ON {table}; DROP FUNCTION refuse;")
+
+
+def test_a_provider_that_changes_the_slash_of_its_name_keeps_its_users(
+    browser_elsewhere: Browsers, op: OpenIdProvider
+) -> None:
+    before, after = browser_elsewhere(), browser_elsewhere()
+    op.claims["sid"] = "of a laptop"
+    op.log_in(before)
+    op.slash = "/"
+    ProviderMetadata.objects.all().delete()
+    assert op.log_in(after)["Location"] == "/"
+    assert Identity.objects.get().issuer == op.issuer
+    assert send(token(op)).status_code == 200
+    assert (is_logged_in(before), is_logged_in(after)) == (False, False)
+
+
+@pytest.mark.parametrize("named", [{}, {"sub": None, "sid": "of a laptop"}], ids=str)
+def test_a_logout_under_the_new_name_of_the_provider_ends_sessions_of_before(
+    named: dict[str, Any], browser: Client, op: OpenIdProvider
+) -> None:
+    op.claims["sid"] = "of a laptop"
+    op.log_in(browser)
+    op.slash = "/"
+    ProviderMetadata.objects.all().delete()
+    assert send(token(op, **named)).status_code == 200
+    assert not is_logged_in(browser)
 
 
 @pytest.mark.parametrize("unknown", [{"sub": "a stranger"}, {"sub": None, "sid": "another"}], ids=str)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -17,10 +18,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from monitor import tasks
+from monitor.accounts.environment import AUTH_TIME
 from monitor.accounts.provider import metadata
 from monitor.accounts.provider.exchange import MOST_WAITING, waiting_place
 from monitor.models import ProviderMetadata
-from tests.monitor.accounts.logins import is_logged_in
+from tests.monitor.accounts.logins import as_confirmed, is_logged_in
 from tests.monitor.accounts.provider.openid_provider import (
     HANGS,
     TRICKLES,
@@ -29,6 +31,7 @@ from tests.monitor.accounts.provider.openid_provider import (
     signed,
 )
 
+LOGOUT = "/login/sso/backchannel-logout/"
 DISCOVERY = "/realm/.well-known/openid-configuration"
 IN_TRANSACTION = """SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND pid <> pg_backend_pid()"""
@@ -175,6 +178,50 @@ def status_of_login(op: OpenIdProvider, browser: Client) -> int:
         return int(op.log_in(browser).status_code)
     finally:
         connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_forged_logout_tokens_keep_no_thread_waiting(op: OpenIdProvider) -> None:
+    metadata.fetch_metadata(op.issuer, timezone.now())
+    op.answers["/keys"] = HANGS
+    with ThreadPoolExecutor(6) as pool:
+        statuses = sorted(pool.map(lambda number: status_of_logout(op, f"key {number}"), range(6)))
+    assert statuses.count(502) == 1, "one waits, and no other has to"
+    assert set(statuses) <= {400, 502, 503}
+    assert op.asked["/keys"] == 2, "with discovery, and once for the unknown keys"
+
+
+def status_of_logout(op: OpenIdProvider, key_id: str) -> int:
+    try:
+        return forged_logout(op, key_id)
+    finally:
+        connection.close()
+
+
+def forged_logout(op: OpenIdProvider, key_id: str) -> int:
+    """Send a logout token that names an unknown key."""
+    text = signed({"alg": op.algorithm, "kid": key_id}, b"{}", op.key(1))
+    return int(Client().post(LOGOUT, {"logout_token": text}).status_code)
+
+
+def test_a_logout_token_needs_a_place_to_wait(op: OpenIdProvider) -> None:
+    metadata.fetch_metadata(op.issuer, timezone.now())
+    with busy():
+        assert forged_logout(op, "unknown") == 503
+
+
+@pytest.mark.parametrize("path", ["/account/connect/", "/account/confirm/provider/", "/logout/"])
+def test_no_form_keeps_a_transaction_open_while_the_provider_is_asked(
+    path: str, browser: Client, op: OpenIdProvider, settings: Settings
+) -> None:
+    """What is asked is stored by a durable transaction: within another one, Django raises."""
+    provider = replace(settings.GRIDCAST_IDENTITY_PROVIDER, confirm=AUTH_TIME, most_identities=2)
+    settings.GRIDCAST_IDENTITY_PROVIDER = provider
+    op.log_in(browser)
+    as_confirmed(browser, User.objects.get(username=op.claims["preferred_username"]))
+    ProviderMetadata.objects.all().delete()
+    assert browser.post(path).status_code == 200
+    assert ProviderMetadata.objects.exists() == (path != "/logout/"), "a logout asks the depot only"
 
 
 def test_what_failed_a_moment_ago_is_not_tried_again_by_each_visitor(

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from django.contrib.auth.models import User
 from django.test import Client
 
+from monitor.models import AuditEvent
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import (
     ACCESS_TOKEN,
@@ -277,3 +278,31 @@ def test_a_code_of_another_login_is_not_accepted(browser: Client, op: OpenIdProv
     assert browser.get(ours).status_code == 401
     assert op.refused == ["verifier"]
     assert not is_logged_in(browser)
+
+
+@pytest.mark.parametrize(
+    ("changed", "change", "status"),
+    [
+        ("callback", lambda query: {**query, "iss": "https://evil.example"}, 401),
+        ("callback", lambda query: {**query, "code": [], "error": "access_denied"}, 401),
+        ("callback", lambda query: {**query, "code": [], "error": "server_error"}, 502),
+        ("id_token", lambda claims: {**claims, "nonce": "of another login"}, 401),
+        ("id_token", lambda claims: {**claims, "aud": "another"}, 502),
+        ("id_token", lambda claims: {**claims, "groups": ["another"]}, 403),
+    ],
+)
+def test_every_refused_login_is_in_the_audit_record(
+    changed: str, change: Callable[[Any], Any], status: int, browser: Client, op: OpenIdProvider
+) -> None:
+    op.changes[changed] = change
+    assert op.log_in(browser).status_code == status
+    event = AuditEvent.objects.get(outcome="denied")
+    assert (event.target, event.status) == ("/login/sso/callback/", status)
+
+
+def test_a_code_that_is_sent_again_is_in_the_audit_record(browser: Client, op: OpenIdProvider) -> None:
+    back = op.authorize(browser.get("/login/sso/")["Location"])
+    browser.get(back)
+    browser.post("/logout/")
+    assert browser.get(back).status_code == 401
+    assert AuditEvent.objects.filter(outcome="denied", status=401).exists()

@@ -1,0 +1,36 @@
+"""Logout tokens of the identity provider that have been used: each ends sessions once."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class LogoutTokenQuerySet(models.QuerySet["LogoutToken"]):
+    def use(self, token_id: str, expires_at: datetime) -> bool:
+        """Store that the token *token_id* is used, until *expires_at*; return False if it was used before.
+
+        If the transaction fails, the token is as unused as before, and the provider may send it again.
+        """
+        digest = hashlib.sha256(token_id.encode()).hexdigest()
+        return self.get_or_create(digest=digest, defaults={"expires_at": expires_at})[1]
+
+    def expire(self, now: datetime) -> None:
+        self.filter(expires_at__lte=now).delete()
+
+
+class LogoutToken(models.Model):
+    """A token that was used: the SHA-256 of its ``jti``. After *expires_at* it would be too old anyway."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    objects = LogoutTokenQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"until {self.expires_at:%H:%M:%S}"
