@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -16,7 +17,7 @@ from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
-from monitor.models import AuditEvent, PasskeyChallenge
+from monitor.models import AuditEvent, LogoutToken, PasskeyChallenge
 from monitor.series.deletion import prune_deletions
 from monitor.webhooks.deliver import prune_deliveries
 
@@ -25,24 +26,46 @@ RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wai
 
 
 def housekeep(now: datetime) -> RetentionResult | None:
-    """Do the housekeeping; return what retention deleted. Return None if another process is doing it."""
+    """Do the housekeeping; return what retention deleted. Return None if another process is doing it.
+
+    Raises:
+        ExceptionGroup: some steps failed; the others were done.
+    """
     with session_lock(AdvisoryLock.HOUSEKEEPING) as is_ours:
         if not is_ours:
             return None
-        engine().prepare_ahead(now)
-        reset_outdated()
-        choose_predictors()
-        prune_forecasts(now)
-        prune_starts(now)
-        tokens.expire(now)
-        PasskeyChallenge.objects.expire(now)
-        factor_duty.keep_terms(now)
-        AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS))
-        prune_deliveries(now)
-        prune_deletions(now)
-        for table in analyze.outdated(now - ANALYZE_INTERVAL):
-            analyze.analyse(table)
-        identities.suspend_overdue(now)
-        identities.warn_ahead(now)
-        sessions.clear_expired()
-        return apply_retention(now, within_seconds=RETENTION_SECONDS)
+        failures = []
+        for step in _STEPS:
+            try:
+                step(now)
+            except Exception as error:  # noqa: BLE001  # one that fails must not keep the others back
+                failures.append(error)
+        deleted = apply_retention(now, within_seconds=RETENTION_SECONDS)
+        if failures:
+            raise ExceptionGroup("housekeeping: not all steps succeeded", failures)
+        return deleted
+
+
+def _analyse(now: datetime) -> None:
+    for table in analyze.outdated(now - ANALYZE_INTERVAL):
+        analyze.analyse(table)
+
+
+_STEPS: Sequence[Callable[[datetime], object]] = (
+    lambda now: engine().prepare_ahead(now),
+    lambda _now: reset_outdated(),
+    lambda _now: choose_predictors(),
+    prune_forecasts,
+    prune_starts,
+    tokens.expire,
+    PasskeyChallenge.objects.expire,
+    LogoutToken.objects.expire,
+    identities.suspend_overdue,
+    identities.warn_ahead,
+    factor_duty.keep_terms,
+    lambda now: AuditEvent.objects.expire(now - timedelta(days=settings.GRIDCAST_AUDIT_KEEP_DAYS)),
+    prune_deliveries,
+    prune_deletions,
+    _analyse,
+    lambda _now: sessions.clear_expired(),
+)

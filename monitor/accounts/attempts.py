@@ -58,8 +58,7 @@ def code_attempt(request: HttpRequest, user: AbstractBaseUser) -> AbstractContex
     Raises:
         ImmediateHttpResponse: as in ``password_attempt``.
     """
-    name = normalised(user.get_username())
-    browser = known_browsers.browser_of(request, name)
+    name, browser = normalised(user.get_username()), known_browser(request, user)
     at_browser = (
         (throttle.SECOND_FACTOR_IN_KNOWN_BROWSER, browser) if browser else (throttle.SECOND_FACTOR, name)
     )
@@ -106,9 +105,18 @@ def unlock(username: str) -> dict[FailureLimit, int]:
     return dict(zip(unlocked, forgotten, strict=True))
 
 
+def known_browser(request: HttpRequest, user: AbstractBaseUser) -> str | None:
+    """Return what identifies the browser of *request* if *user* has logged in there before."""
+    return known_browsers.browser_of(request, normalised(user.get_username()))
+
+
 def normalised(username: str) -> str:
-    """Return *username* as it is counted: other spellings of a name must not have counts of their own."""
-    return unicodedata.normalize("NFKC", username).strip().casefold()
+    """Return *username* as it is counted: as the login form reads it.
+
+    Upper and lower case differ, as they do for the accounts: a login as ``weiß`` must not forget the failures
+    of ``weiss``.
+    """
+    return unicodedata.normalize("NFKC", username).strip()
 
 
 def _narrowest(address: str) -> str:

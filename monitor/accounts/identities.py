@@ -41,19 +41,23 @@ class NoDoorLeft(Exception):
 def uid_of(issuer: str, subject: str) -> str:
     """Return the ``uid`` of the account of *subject* at *issuer*, by which django-allauth finds its user.
 
-    An identity of before an upgrade belongs to the issuer that was configured then, which may differ by a
-    slash at the end. Where none was, it belongs to the first issuer that verifies a login.
+    The issuer may have been named with or without the slash at its end before. An identity of before an
+    upgrade belongs to the issuer that was configured then; where none was, to the first that verifies one.
     """
-    own = Identity.objects.filter(subject=subject).select_related("account")
-    if identity := own.filter(issuer=issuer).first():
+    own, names = Identity.objects.filter(subject=subject).select_related("account"), names_of(issuer)
+    if identity := own.filter(issuer=issuer).first() or own.filter(issuer__in=names).first():
         return str(identity.account.uid)
-    same = [issuer.removesuffix("/"), f"{issuer.removesuffix('/')}/"]
-    if not Identity.objects.filter(is_verified=True).exclude(issuer__in=same).exists():
-        same.append("")
-    if identity := own.filter(is_verified=False, issuer__in=same).first():
+    if not Identity.objects.filter(is_verified=True).exclude(issuer__in=names).exists() and (
+        identity := own.filter(is_verified=False, issuer="").first()
+    ):
         return str(identity.account.uid)
     key = hashlib.sha256(f"{issuer} {subject}".encode()).hexdigest()  # an issuer has no spaces
     return f"sha256:{key}"
+
+
+def names_of(issuer: str) -> list[str]:
+    """Return *issuer* with and without a slash at its end: discovery may name it either way."""
+    return [issuer.removesuffix("/"), f"{issuer.removesuffix('/')}/"]
 
 
 @transaction.atomic
@@ -166,7 +170,9 @@ def suspend_overdue(now: datetime) -> int:
     """
     valid = timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
     in_force, valid_until = Identity.objects.filter(suspended=""), F("verified_at") + valid
-    in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
+    with transaction.atomic():
+        _permit_loss_of_last_administrator()
+        in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
     overdue = list(in_force.filter(valid_until__lte=now).select_related("user"))
     for identity in overdue:
         with transaction.atomic(), audit_trail() as changes:

@@ -33,7 +33,7 @@ from fido2.webauthn import (
 )
 
 from monitor.access.audit_trail import note
-from monitor.accounts import codes
+from monitor.accounts import attempts, codes
 from monitor.accounts.relying_party import RelyingParty, relying_party
 from monitor.models import PasskeyChallenge, PasskeyHandle
 from monitor.models.passkey import Ceremony
@@ -204,7 +204,10 @@ def _store(request: HttpRequest, state: Any, ceremony: Ceremony, user: AbstractB
     browser = _browser(request) or secrets.token_urlsafe(24)
     request.session[_BROWSER] = browser
     digest = hashlib.sha256(browser.encode()).hexdigest()
-    PasskeyChallenge.objects.begin(state["challenge"], ceremony, digest, user, timezone.now())
+    is_known = user is not None and attempts.known_browser(request, user) is not None
+    PasskeyChallenge.objects.begin(
+        state["challenge"], ceremony, digest, user, timezone.now(), is_known=is_known
+    )
 
 
 def _consume(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
 
@@ -28,6 +29,21 @@ def test_partitioned_tables_are_analysed_once_a_day() -> None:
     housekeep(now)
     assert analyze.outdated(now - timedelta(hours=1)) == []
     assert "monitor_run" in analyze.outdated(now + timedelta(days=1))
+
+
+def test_a_step_that_fails_keeps_no_other_step_back() -> None:
+    now = timezone.now()
+    Session.objects.create(session_key="old", expire_date=now - timedelta(days=1))
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE monitor_logouttoken RENAME TO away")
+        try:
+            with pytest.raises(ExceptionGroup) as failed:
+                housekeep(now)
+        finally:
+            cursor.execute("ALTER TABLE away RENAME TO monitor_logouttoken")
+    [error] = failed.value.exceptions
+    assert "monitor_logouttoken" in str(error)
+    assert not Session.objects.exists()
 
 
 def test_only_one_process_does_the_housekeeping() -> None:

@@ -289,6 +289,25 @@ def test_an_identity_without_a_login_for_long_is_suspended_with_an_event(
     assert (event.channel, event.changes[0]["after"]) == ("service", f"suspended: {identity.suspended}")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_shorter_term_suspends_also_the_last_administrator(reader: User, settings: Settings) -> None:
+    now = timezone.now()
+    for user, role in ((reader, "administrator"), (builders.user(f"{reader}-other"), "operator")):
+        identity_of(user, role, verified_at=now - timedelta(days=10), valid_until=now + timedelta(days=4))
+    settings.GRIDCAST_OIDC_VALID_DAYS = 9
+    assert identities.suspend_overdue(now) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_identity_that_is_overdue_is_no_administrator_that_must_remain(
+    reader: User, settings: Settings
+) -> None:
+    now = timezone.now()
+    identity = identity_of(reader, "administrator", valid_until=now - timedelta(minutes=1))
+    identities.disconnect(identity, now)
+    assert not Identity.objects.exists()
+
+
 def test_a_user_is_warned_three_days_before_by_pages_and_once_by_mail(
     reader: User, browser: Client, settings: Settings, mailoutbox: list[EmailMessage]
 ) -> None:

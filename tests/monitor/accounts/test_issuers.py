@@ -21,7 +21,7 @@ def test_a_subject_of_another_issuer_is_another_user(reader: User) -> None:
     identity = identity_of(reader, "viewer", issuer=HERE, is_verified=True)
     assert uid_of(HERE, identity.subject) == identity.account.uid
     assert uid_of(ELSEWHERE, identity.subject) != identity.account.uid
-    assert uid_of(f"{HERE}/", identity.subject) != identity.account.uid, "verified: exactly this issuer"
+    assert uid_of(f"{HERE}/", identity.subject) == identity.account.uid, "it is the configured one either way"
 
 
 def test_an_identity_of_before_is_bound_by_a_verified_login_of_the_issuer_of_then(reader: User) -> None:
@@ -29,8 +29,15 @@ def test_an_identity_of_before_is_bound_by_a_verified_login_of_the_issuer_of_the
     assert uid_of(ELSEWHERE, identity.subject) != identity.account.uid
     assert uid_of(f"{HERE}/", identity.subject) == identity.account.uid, "a slash was cut off then"
     admit(identity.account, f"{HERE}/", identity.subject, ["viewer"], timezone.now())
+    identity.refresh_from_db()
+    assert (identity.issuer, identity.is_verified) == (f"{HERE}/", True)
     assert uid_of(f"{HERE}/", identity.subject) == identity.account.uid
-    assert uid_of(HERE, identity.subject) != identity.account.uid, "it is bound now"
+
+
+def test_of_two_identities_that_differ_by_the_slash_the_exact_one_logs_in(reader: User) -> None:
+    exact = identity_of(reader, "viewer", issuer=f"{HERE}/", subject="ada", is_verified=True)
+    identity_of(reader, "viewer", issuer=HERE, subject="ada", is_verified=True)
+    assert uid_of(f"{HERE}/", "ada") == exact.account.uid
 
 
 def test_an_identity_of_before_without_an_issuer_belongs_to_the_first_one(reader: User) -> None:

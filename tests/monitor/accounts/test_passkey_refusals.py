@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from monitor.accounts.environment import LocalLogin
 from monitor.models import AuditEvent, PasskeyChallenge, PasskeyHandle
 from monitor.models.passkey import MOST_OF_BROWSER, MOST_OF_USER
 from monitor.web.proxies import Proxies
@@ -304,6 +305,33 @@ def test_a_user_has_a_bounded_number_of_challenges(
         log_in(other, reader)
         options_of(other, STEP)
     assert PasskeyChallenge.objects.filter(user=reader).count() == MOST_OF_USER
+
+
+def test_another_person_with_the_password_takes_no_challenge_from_a_known_browser(
+    browser: Client, browser_elsewhere: Browsers, reader: User
+) -> None:
+    key = added(browser, reader, Device())
+    log_in(browser, reader)
+    options = options_of(browser, STEP)
+    for _ in range(MOST_OF_USER + 1):
+        other = at_localhost(browser_elsewhere())
+        log_in(other, reader)
+        options_of(other, STEP)
+    assert post(browser, STEP, key.authenticate(options)) == ""
+    assert is_logged_in(browser)
+
+
+def test_a_login_that_is_refused_for_another_reason_uses_the_challenge_up(
+    browser: Client, reader: User, settings: Settings
+) -> None:
+    key = added(browser, reader, Device(counter=5))
+    settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(frozenset())
+    answer = key.authenticate(login_options(browser))
+    assert browser.post(LOGIN, {"credential": answer}).status_code == 403
+    assert Authenticator.objects.get(user=reader, type="webauthn").data["counter"] == key.counter
+    settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(None)
+    assert OLD in post(browser, LOGIN, answer)
+    assert not is_logged_in(browser)
 
 
 @pytest.mark.django_db(transaction=True)
