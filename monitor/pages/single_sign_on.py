@@ -30,9 +30,16 @@ logger = logging.getLogger(__name__)
 
 
 def start(request: HttpRequest, **_: str) -> HttpResponse:
-    """Redirect to the provider, to log in; with ``?choose=1``, the provider asks which account."""
-    prompt = {"prompt": "select_account"} if "choose" in request.GET else {}
-    return to_provider(request, AuthProcess.LOGIN, prompt)
+    """Redirect to the provider, to log in.
+
+    With ``?choose=1``, the provider asks which account; with ``?choose=login``, for a new login.
+    """
+    match request.GET.get("choose"):
+        case None:
+            return to_provider(request, AuthProcess.LOGIN, {})
+        case "login":
+            return to_provider(request, AuthProcess.LOGIN, {"prompt": "login"})
+    return to_provider(request, AuthProcess.LOGIN, {"prompt": "select_account"}, asks_for_choice=True)
 
 
 def finish(request: HttpRequest, provider_id: str) -> HttpResponseBase:

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from monitor import env
 from monitor.embedded.throwaway import throwaway
 from tests.bench.web import serving
 from tests.monitor.pages.chromium import CHROMIUM
+from tests.node_packages import installed, missing_programs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -42,13 +42,11 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=RUNS, help="at most, of a page below the target")
     options = parser.parse_args()
-    missing = [program for program in ("node", "npm") if shutil.which(program) is None]
-    if missing or CHROMIUM is None:
-        print(
-            f"skipped: missing on this machine: {', '.join([*missing, *([] if CHROMIUM else ['chromium'])])}"
-        )
+    missing = [*missing_programs(), *([] if CHROMIUM else ["chromium"])]
+    if missing:
+        print(f"skipped: missing on this machine: {', '.join(missing)}")
         return 0
-    tool = installed()
+    tool = installed(HERE, "lighthouse")
     results: Results = []
     for data in options.data:
         with tempfile.TemporaryDirectory(prefix="gridcast-lh-") as directory:
@@ -63,23 +61,6 @@ def main() -> int:
     file = env.make_var_directory(ROOT / "var") / "lighthouse.json"
     file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return 0 if show(results) else 1
-
-
-def installed() -> Path:
-    """Install the locked packages in ``var/lighthouse`` unless they are there; return that directory."""
-    directory = env.make_var_directory(ROOT / "var") / "lighthouse"
-    directory.mkdir(exist_ok=True)
-    lock = (HERE / "package-lock.json").read_bytes()
-    marker = directory / "installed-lock.json"
-    if not marker.exists() or marker.read_bytes() != lock:
-        for name in ("package.json", "package-lock.json"):
-            shutil.copyfile(HERE / name, directory / name)
-        subprocess.run(
-            ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=directory, check=True
-        )
-        marker.write_bytes(lock)
-    shutil.copyfile(HERE / "measure.mjs", directory / "measure.mjs")  # imports are found beside it
-    return directory
 
 
 def measure(tool: Path, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,8 @@ from allauth.socialaccount.models import SocialToken
 from allauth.socialaccount.providers.oauth2.client import OAuth2Client
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
@@ -95,6 +97,12 @@ class VerifyingAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     @cached_property
     def published(self) -> metadata.PublishedMetadata:
         return metadata.published_metadata(self._issuer, timezone.now())
+
+    @property
+    def basic_auth(self) -> bool:
+        """Return whether a header authenticates us; it is the default of Discovery, section 3."""
+        methods = self.published.discovery.token_endpoint_auth_methods_supported
+        return methods is None or ("client_secret_basic" in methods and "client_secret_post" not in methods)
 
     @property
     def openid_config(self) -> dict[str, Any]:
@@ -181,11 +189,19 @@ def completed(claims: Mapping[str, Any], userinfo: Mapping[str, Any]) -> Mapping
 class VerifyingCallback(OAuth2CallbackView):  # type: ignore[misc]
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.adapter.check_issuer(request)
-        if fault := _FAULTS.get(request.GET.get("error", "")):
-            raise fault(f"the provider answered {request.GET['error']}")
+        error = request.GET.get("error", "")
+        if error == "invalid_request" and self._asked_for_a_choice(request):
+            return redirect(f"{reverse('openid_connect_login')}?choose=login")
+        if fault := _FAULTS.get(error):
+            raise fault(f"the provider answered {error}")
         with ExitStack() as self.adapter.place:
             response: HttpResponse = super().dispatch(request, *args, **kwargs)
         return response
+
+    def _asked_for_a_choice(self, request: HttpRequest) -> bool:
+        """Return whether the login asked for a choice of accounts, which not every provider has."""
+        stashed = statekit.get_states(request).get(request.GET.get("state", ""))
+        return stashed is not None and bool(stashed[0].get("asks_for_choice"))
 
     def _get_state(self, request: HttpRequest, provider: Any) -> Any:
         """Give the adapter the state, which has the nonce; allauth gives it the PKCE verifier only.

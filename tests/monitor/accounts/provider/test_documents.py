@@ -231,6 +231,20 @@ def test_an_error_of_authorization_is_said_in_words(
     assert max(map(len, caplog.text.splitlines()), default=0) < LONGEST_LINE
 
 
+def test_a_provider_without_a_choice_of_accounts_is_asked_for_a_login(
+    browser: Client, op: OpenIdProvider
+) -> None:
+    op.changes["callback"] = lambda honest: {
+        **{name: honest[name] for name in ("state", "iss")},
+        "error": "invalid_request",
+    }
+    again = op.log_in(browser, "/login/sso/?choose=1")["Location"]
+    assert "prompt=login" in browser.get(again)["Location"]
+    assert op.log_in(browser, again).status_code == 502, "it is asked once"
+    op.changes.clear()
+    assert op.log_in(browser, again)["Location"] == "/"
+
+
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [

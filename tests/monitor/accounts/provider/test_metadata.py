@@ -281,3 +281,13 @@ def test_a_fault_of_the_provider_uses_the_login_up(browser: Client, op: OpenIdPr
     assert browser.get(path).status_code == 502
     op.answers.clear()
     assert browser.get(path).status_code == 401, "its state is gone"
+
+
+def test_a_header_authenticates_the_client_where_no_method_is_announced(
+    browser: Client, op: OpenIdProvider
+) -> None:
+    op.changes["discovery"] = lambda honest: {
+        name: value for name, value in honest.items() if name != "token_endpoint_auth_methods_supported"
+    }
+    assert op.log_in(browser)["Location"] == "/"
+    assert op.refused == []
