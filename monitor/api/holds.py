@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router
 
-from monitor.access.audit_trail import note
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
@@ -116,7 +115,6 @@ def create_hold(request: HttpRequest, order: HoldIn) -> HttpResponse:
         )
     except HoldError as error:
         raise refused(error) from error
-    note(scope.kind, scope.name, after=f"{order.mode}: {order.reason}")
     return created(hold_out(new_hold, now), status=201, location=f"/holds/{new_hold.pk}")
 
 

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.access.audit_trail import note
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
@@ -147,7 +146,6 @@ def request_runs(request: HttpRequest, order: RunsRequest) -> HttpResponse:
         queued = run_all(scope, user=request.user, who=who, why=order.reason, force=order.force)
     except HoldError as error:
         raise refused(error) from error
-    note(scope.kind, scope.name, after=f"{len(queued.runs)} runs requested: {order.reason}")
     shown = RequestedRuns.model_construct(
         runs=[RunOut.from_orm(run) for run in queued.runs],
         held=[HeldOut(series=series.name, hold=hold.reason) for series, hold in queued.held],

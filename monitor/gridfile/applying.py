@@ -12,6 +12,7 @@ from monitor.gridfile import depot
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.loading import load
 from monitor.gridfile.planning import History, Plan, plan
+from monitor.gridfile.recording import note_change
 from monitor.gridfile.writing import write
 
 
@@ -35,7 +36,10 @@ def apply(file: str, *, prune: bool) -> Plan:
     """
     with locked_transaction():
         grid = load(file, depot.names())
-        return retry_on_lock_timeout(lambda: _plan_and_write(grid, prune=prune))
+        applied = retry_on_lock_timeout(lambda: _plan_and_write(grid, prune=prune))
+        for change in applied.changes():
+            note_change(change)
+        return applied
 
 
 @contextmanager

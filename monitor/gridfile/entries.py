@@ -11,7 +11,7 @@ Errors::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group
@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from monitor.access.audit_trail import note
 from monitor.alerts import channels
-from monitor.alerts.concealed_urls import concealed_channels, sees_urls
+from monitor.alerts.concealed_urls import sees_urls
 from monitor.db.advisory_locks import retry_on_lock_timeout
 from monitor.gridfile import checking, depot, parsing
 from monitor.gridfile.applying import locked_transaction
@@ -28,13 +28,13 @@ from monitor.gridfile.checking import KnownNames
 from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition, SeriesDefinition
 from monitor.gridfile.format import VERSION
 from monitor.gridfile.loading import is_consequence
-from monitor.gridfile.planning import ABSENT, Change, Difference, Plan, differences, to_entry
+from monitor.gridfile.planning import Change, Difference, Plan, differences, to_entry
 from monitor.gridfile.problems import NOUNS
+from monitor.gridfile.recording import concealed, note_change
 from monitor.gridfile.writing import AUTHORED, set_author, write
 from monitor.models import AlertRule, Reporter, Resource, Series, SeriesDeletion, Site, Suite, Webhook
 from monitor.models.reporter import HOME, MAX_AGENT_SERIES
 from monitor.series.deletion import remove_series
-from monitor.webhooks.define import WebhookDefinition, noted
 from monitor.yamlfile.problems import Fault
 
 if TYPE_CHECKING:
@@ -86,13 +86,6 @@ def find(noun: str, name: str) -> Definition | None:
 
 def as_entry(noun: str, definition: Definition | None) -> Entry | None:
     return None if definition is None else to_entry(noun, definition, defaults=True)
-
-
-def concealed(definition: Definition | None) -> Definition | None:
-    """Return *definition* without the paths of the URLs of its channels."""
-    if isinstance(definition, AlertDefinition):
-        return replace(definition, notify=concealed_channels(definition.notify))
-    return definition
 
 
 def readable(definition: Definition | None, user: User) -> Definition | None:
@@ -160,7 +153,7 @@ def save(
         if not is_permitted():
             raise EntryNotPermitted(f"your roles do not permit this {NOUNS[noun]}")
     if before != definition:
-        note(NOUNS[noun], name, **_noted(change))
+        note_change(change)
     if before is not None and author_before != author_of(noun, name):
         note(f"author of {NOUNS[noun]}", name, before=author_before, after=author.get_username())
     return change
@@ -195,23 +188,8 @@ def remove(noun: str, name: str, seen: Entry | None, *, who: str) -> bool:
         users = sorted({str(each) for each in error.protected_objects})
         more = ", ..." if len(users) > 5 else ""
         raise EntryInUse(f"{NOUNS[noun]} {name} is used by {', '.join(users[:5])}{more}") from None
-    note(NOUNS[noun], name, **_noted(Change(noun, before, None)))
+    note_change(Change(noun, before, None))
     return not under_way
-
-
-def _noted(change: Change) -> dict[str, Any]:
-    """Return the values of *change* for the audit record: those that differ, by key.
-
-    The path of the URL of a webhook or of a channel may be a secret.
-    """
-    if isinstance(change.before or change.after, WebhookDefinition):
-        ends = (change.before, change.after)
-        before, after = (noted(end) if isinstance(end, WebhookDefinition) else None for end in ends)
-        return {"before": before, "after": after}
-    rows = list(Change(change.noun, concealed(change.before), concealed(change.after)).values())
-    before = {key: old for key, old, _ in rows if old is not ABSENT} if change.before else None
-    after = {key: new for key, _, new in rows if new is not ABSENT} if change.after else None
-    return {"before": before, "after": after}
 
 
 def _only(noun: str, definition: Definition | None) -> GridDefinition:

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Coalesce
 
+from monitor.access.audit_trail import note
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger import transitions
 from monitor.models import Hold, Reporter, Run, Series, Site, Suite
@@ -184,6 +185,7 @@ def hold(
     )
     if mode == HoldMode.PAUSE:
         _skip_claimed(created)
+    note(scope.kind, scope.name, after=f"{mode}: {why}")
     return created
 
 
@@ -202,6 +204,7 @@ def resume(scope: Scope, *, who: str, why: str, now: datetime) -> Hold:
         raise NotHeld(f"the {scope} is not held")
     ended.ended_at, ended.ended_by, ended.ended_why = now, who, why
     ended.save(update_fields=["ended_at", "ended_by", "ended_why"])
+    note(scope.kind, scope.name, before=f"{ended.mode}: {ended.why}", after=f"resumed: {why}")
     return ended
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.utils import timezone
 
+from monitor.access.audit_trail import note
 from monitor.ledger.free_slots import FreeSlots
 from monitor.ledger.holds import InvalidRequest, NotAllowed, RunHeld, checked_reason, covering_holds
 from monitor.models import Hold, Run
@@ -60,6 +61,7 @@ def run_now(
         raise RunHeld(series.name, holds[series.pk])
     trigger = f"asked for by {who}" + (f": {checked_reason(why)}" if why else "")
     (run,) = _request(Series.objects.filter(pk=series.pk), trigger, slot, force=force)
+    note("series", series.name, after=f"run requested{f': {why}' if why else ''}")
     return run
 
 
@@ -96,7 +98,9 @@ def run_all(
     if not free:
         raise RunHeld(f"the {scope}", holds[next(iter(by_key))])
     held = [(series, holds[key]) for key, series in by_key.items() if key in holds]
-    return RequestedRuns(_request(Series.objects.filter(pk__in=free), trigger, slot, force=force), held)
+    runs = _request(Series.objects.filter(pk__in=free), trigger, slot, force=force)
+    note(scope.kind, scope.name, after=f"{len(runs)} runs requested: {why}")
+    return RequestedRuns(runs, held)
 
 
 def _request(series: SeriesQuerySet, trigger: str, slot: datetime, *, force: bool) -> list[Run]:

@@ -8,6 +8,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
@@ -275,6 +276,17 @@ def test_commands_that_change_something_are_recorded_with_their_arguments() -> N
     event = AuditEvent.objects.get()
     assert event.user.endswith("(command line)")
     assert event.changes[0]["name"] == "bob: viewer"
+
+
+def test_commands_record_what_they_changed(circle: Series, tmp_path: Path) -> None:
+    file = tmp_path / "grid.yaml"
+    file.write_text("version: 1\nsites:\n  rice: {}\n")
+    execute("grid", "apply", str(file))
+    execute("hold", "pause", "--series=circle", "--why=disk swap")
+    execute("hold", "resume", "--series=circle", "--why=new disks")
+    done = AuditEvent.objects.filter(outcome="done").order_by("pk")
+    changes = [(change["kind"], change["name"]) for event in done for change in event.changes]
+    assert changes == [("site", "rice"), ("series", "circle"), ("series", "circle")]
 
 
 def test_a_failed_command_is_recorded_with_its_exit_status() -> None:
