@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -31,13 +32,14 @@ class ProxyMiddleware:
     """Believe ``GRIDCAST_PROXIES`` and no other peer what they say about a client.
 
     Behind TLS, a peer with such a header is most likely a proxy that is missing there: the request is refused
-    with the line to add. A redirect to HTTPS would lead to the same proxy, without end. Without TLS the
-    header is only ignored, and the log has the line: all clients of such a proxy count as one.
+    with the line to add. A redirect to HTTPS would lead to the same proxy, without end; it would also do so
+    where a named proxy does not say by which scheme the client connects. Without TLS the header is only
+    ignored, and the log has the line: all clients of such a proxy count as one.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        self._lines, self._silent_lines = OncePer(), OncePer()
+        self._lines, self._silent_lines, self._scheme_lines = OncePer(), OncePer(), OncePer()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         proxies: Proxies = settings.GRIDCAST_PROXIES
@@ -46,7 +48,7 @@ class ProxyMiddleware:
         _remove_remote_user(request, peer, is_proxy=is_proxy)
         if is_proxy:
             self._log_silent(request, peer)
-            return self.get_response(request)
+            return self._refuse_unknown_scheme(request, peer) or self.get_response(request)
         removed = _remove(request)
         if not removed:
             return self.get_response(request)
@@ -64,6 +66,19 @@ class ProxyMiddleware:
                 "the proxy %s adds no X-Forwarded-For: its clients count as one until it does",
                 peer or "at a Unix socket",
             )
+
+    def _refuse_unknown_scheme(self, request: HttpRequest, peer: str) -> HttpResponse | None:
+        """Return the answer to a request that would be redirected to HTTPS, and come back by the same proxy."""
+        is_exempt = any(re.search(each, request.path.lstrip("/")) for each in settings.SECURE_REDIRECT_EXEMPT)
+        if not settings.SECURE_SSL_REDIRECT or "HTTP_X_FORWARDED_PROTO" in request.META or is_exempt:
+            return None
+        detail = (
+            f"the request came from {peer or 'a Unix socket'} without X-Forwarded-Proto, and GRIDCAST_TLS=1:"
+            " let the TLS proxy send this header (docs/operations.md, Proxies), or open the address of the proxy"
+        )
+        if self._scheme_lines.is_due():
+            logger.warning("%s", detail)
+        return _misdirected(request, "unknown_scheme", f"{detail[:1].upper()}{detail[1:]}.")
 
     def _log(self, peer: str, removed: list[str], proxies: Proxies) -> None:
         consequence = (
@@ -113,7 +128,11 @@ def _refuse(request: HttpRequest, peer: str, proxies: Proxies) -> HttpResponse:
         f"{peer or 'a Unix socket'} sent headers of a proxy, and is no proxy of gridcast. If it is yours,"
         f" set the variable of the web server: {VARIABLE}={line}"
     )
+    return _misdirected(request, "unknown_proxy", detail)
+
+
+def _misdirected(request: HttpRequest, code: str, detail: str) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return of_refused(Refused(MISDIRECTED, "unknown_proxy", detail))
+        return of_refused(Refused(MISDIRECTED, code, detail))
     headers = {"Cache-Control": "no-store"}
     return HttpResponse(f"{detail}\n", content_type="text/plain", status=MISDIRECTED, headers=headers)

@@ -117,6 +117,19 @@ def test_a_stranger_is_not_told_which_proxies_are_named(behind_tls: Settings) ->
     assert f"GRIDCAST_PROXIES=...,{STRANGER}" in answer.content.decode()
 
 
+def test_behind_tls_a_proxy_that_hides_the_scheme_is_told_so_and_not_redirected_without_end(
+    behind_tls: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    browser = Client(REMOTE_ADDR="127.0.0.1", headers={"X-Forwarded-For": CLIENT})
+    with caplog.at_level(logging.WARNING, logger=middleware.__name__):
+        answers = [browser.get("/login/") for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {421}
+    assert "let the TLS proxy send this header" in answers[0].content.decode()
+    assert ["X-Forwarded-Proto" in text for text in caplog.messages] == [True], "once a minute"
+    assert browser.get("/api/v1/series").json()["code"] == "unknown_scheme"
+    assert browser.get("/healthz").status_code == 200
+
+
 def test_behind_tls_a_stranger_without_such_headers_is_redirected_once(behind_tls: Settings) -> None:
     answer = Client(REMOTE_ADDR=STRANGER).get("/login/", headers={"host": "localhost"})
     assert (answer.status_code, answer["Location"]) == (301, "https://localhost/login/")
