@@ -17,7 +17,7 @@ from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
 from monitor.ingest.pings import prune_starts
-from monitor.models import AuditEvent, LogoutToken, PasskeyChallenge
+from monitor.models import AuditEvent, PasskeyChallenge, ProviderLogout
 from monitor.series.deletion import prune_deletions
 from monitor.webhooks.deliver import prune_deliveries
 
@@ -59,7 +59,7 @@ _STEPS: Sequence[Callable[[datetime], object]] = (
     prune_starts,
     tokens.expire,
     PasskeyChallenge.objects.expire,
-    LogoutToken.objects.expire,
+    ProviderLogout.objects.expire,
     identities.suspend_overdue,
     identities.warn_ahead,
     factor_duty.keep_terms,

@@ -24,7 +24,6 @@ from monitor.models.hold import Hold
 from monitor.models.identity import Identity
 from monitor.models.incident import Incident, IncidentEvent, IncidentSeries
 from monitor.models.latest_run import LatestRun
-from monitor.models.logout_token import LogoutToken
 from monitor.models.maintenance_change import MaintenanceChange
 from monitor.models.maintenance_window import MaintenanceWindow
 from monitor.models.metric import Metric, Sample
@@ -39,6 +38,7 @@ from monitor.models.outcome_counts import (
 from monitor.models.own_signature import OwnSignature, SignatureChange
 from monitor.models.passkey import PasskeyChallenge, PasskeyHandle
 from monitor.models.ping import PingKey, ReportedStart
+from monitor.models.provider_logout import ProviderLogout
 from monitor.models.provider_metadata import ProviderMetadata
 from monitor.models.recomputation import Recomputation, RecomputedPeriod
 from monitor.models.report import RawReport
@@ -110,7 +110,6 @@ __all__ = [
     "IncidentSeries",
     "JudgedHistory",
     "LatestRun",
-    "LogoutToken",
     "MaintenanceChange",
     "MaintenanceWindow",
     "Metric",
@@ -126,6 +125,7 @@ __all__ = [
     "PendingChange",
     "PingKey",
     "ProfileVersion",
+    "ProviderLogout",
     "ProviderMetadata",
     "RawReport",
     "Recheck",

@@ -35,14 +35,14 @@ def test_a_step_that_fails_keeps_no_other_step_back() -> None:
     now = timezone.now()
     Session.objects.create(session_key="old", expire_date=now - timedelta(days=1))
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE monitor_logouttoken RENAME TO away")
+        cursor.execute("ALTER TABLE monitor_providerlogout RENAME TO away")
         try:
             with pytest.raises(ExceptionGroup) as failed:
                 housekeep(now)
         finally:
-            cursor.execute("ALTER TABLE away RENAME TO monitor_logouttoken")
+            cursor.execute("ALTER TABLE away RENAME TO monitor_providerlogout")
     [error] = failed.value.exceptions
-    assert "monitor_logouttoken" in str(error)
+    assert "monitor_providerlogout" in str(error)
     assert not Session.objects.exists()
 
 

@@ -11,7 +11,7 @@ from monitor.accounts.provider import metadata
 from monitor.accounts.provider.exchange import waiting_place
 from monitor.accounts.provider.faults import ProviderUnusable
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS, LOGOUT_SECONDS, Signer, verify_logout_token
-from monitor.models import Identity, LogoutToken
+from monitor.models import Identity, ProviderLogout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def end_by_provider(
     )
     claims = verify_logout_token(token, signer, now.timestamp())
     on_verified()
-    if not LogoutToken.objects.use(claims.jti, now + _KEPT):
+    if not ProviderLogout.objects.use(claims.jti, now + _KEPT):
         raise ProviderUnusable("logout token: it was used before")
     issuer, known = published.discovery.issuer, Identity.objects.select_related("user")
     if claims.sub is not None:

@@ -68,13 +68,13 @@ class ProxyMiddleware:
             )
 
     def _refuse_unknown_scheme(self, request: HttpRequest, peer: str) -> HttpResponse | None:
-        """Return the answer to a request that would be redirected to HTTPS, and come back by the same proxy."""
+        """Return the answer to a request that would be redirected to HTTPS, and back by the same proxy."""
         is_exempt = any(re.search(each, request.path.lstrip("/")) for each in settings.SECURE_REDIRECT_EXEMPT)
         if not settings.SECURE_SSL_REDIRECT or "HTTP_X_FORWARDED_PROTO" in request.META or is_exempt:
             return None
         detail = (
             f"the request came from {peer or 'a Unix socket'} without X-Forwarded-Proto, and GRIDCAST_TLS=1:"
-            " let the TLS proxy send this header (docs/operations.md, Proxies), or open the address of the proxy"
+            " let the TLS proxy send this header (docs/operations.md, Proxies), or ask at its address"
         )
         if self._scheme_lines.is_due():
             logger.warning("%s", detail)

@@ -1,4 +1,4 @@
-"""Logout tokens are used once, by their row; challenges of known browsers; overdue administrators are none."""
+"""Logouts that the provider reports take effect once; challenges of known browsers; overdue administrators are none."""
 
 from django.db import migrations, models
 
@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
             _function(f"OLD.valid_until > now() AND {_OF_ACTIVE_USER}"), _function(_OF_ACTIVE_USER)
         ),
         migrations.CreateModel(
-            name="LogoutToken",
+            name="ProviderLogout",
             fields=[
                 ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("expires_at", models.DateTimeField(db_index=True)),

@@ -1,4 +1,4 @@
-"""Logout tokens of the identity provider that have been used: each ends sessions once."""
+"""Logouts at the identity provider that it has reported: each ends sessions once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class LogoutTokenQuerySet(models.QuerySet["LogoutToken"]):
+class ProviderLogoutQuerySet(models.QuerySet["ProviderLogout"]):
     def use(self, token_id: str, expires_at: datetime) -> bool:
         """Store that the token *token_id* is used, until *expires_at*; return False if it was used before.
 
@@ -24,13 +24,13 @@ class LogoutTokenQuerySet(models.QuerySet["LogoutToken"]):
         self.filter(expires_at__lte=now).delete()
 
 
-class LogoutToken(models.Model):
-    """A token that was used: the SHA-256 of its ``jti``. After *expires_at* it would be too old anyway."""
+class ProviderLogout(models.Model):
+    """The SHA-256 of the ``jti`` of a logout token that was used. After *expires_at* it is too old anyway."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     expires_at = models.DateTimeField(db_index=True)
 
-    objects = LogoutTokenQuerySet.as_manager()
+    objects = ProviderLogoutQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"until {self.expires_at:%H:%M:%S}"
