@@ -359,7 +359,7 @@ LOGGING = {
     },
     "filters": {
         "busy": {"()": "monitor.log.BusyAnswers"},
-        "one a minute": {"()": "monitor.log.OneAMinute"},
+        "refused hosts": {"()": "monitor.log.RefusedHosts"},
         "request": {"()": "monitor.log.RequestId"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
@@ -368,7 +368,7 @@ LOGGING = {
         "fido2": {
             "level": "WARNING"
         },  # it takes passkeys for accepted that are then refused for their counter
-        "django.security.DisallowedHost": {"filters": ["one a minute"]},  # scanners send any host,
+        "django.security.DisallowedHost": {"filters": ["refused hosts"]},  # scanners send any host
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},
 }
