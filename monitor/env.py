@@ -76,6 +76,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterable
@@ -90,6 +91,9 @@ from reporters.path_chain import unsafe_reason
 ROOT = Path(__file__).resolve().parent.parent
 VAR_MARKER = ".gridcast"
 _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
+# What Django accepts in the header Host, without a port; a dot before a name stands for all names below it.
+_HOST = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\]", re.IGNORECASE | re.ASCII)
+_BROKER_SCHEMES = ("redis://", "rediss://", "redis+socket://")
 STATE_ENTRIES = ("secrets", "secrets/secret-key", "spool", "run", "static")  # what we trust
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
@@ -147,7 +151,19 @@ def database_passwords(services: Iterable[str]) -> dict[str, str]:
 
 
 def redis_url() -> str | None:
-    return os.environ.get("REDIS_URL") or None
+    """Return REDIS_URL, or None if it is not set. Raises InvalidVariable for another scheme."""
+    url = os.environ.get("REDIS_URL")
+    if url and not url.startswith(_BROKER_SCHEMES):
+        raise InvalidVariable(
+            "REDIS_URL: expected redis://host:port/0, rediss:// for TLS, or redis+socket:///path, got"
+            f" {without_password(url)!r}"
+        )
+    return url or None
+
+
+def without_password(url: str) -> str:
+    """Return *url* for a message: whatever stands before an ``@`` may be a password."""
+    return re.sub(r"^([\w+.-]*://)?.*@", r"\1...@", url, flags=re.DOTALL)
 
 
 def parse_database_url(url: str) -> dict[str, Any]:
@@ -163,7 +179,7 @@ def parse_database_url(url: str) -> dict[str, Any]:
         raise InvalidVariable(f"DATABASE_URL: expected a number from 1 to 65535 as port: {error}") from None
     if parts.scheme not in {"postgres", "postgresql"}:
         raise InvalidVariable(
-            f"DATABASE_URL: expected postgresql://user:password@host:port/name, got scheme {parts.scheme!r}"
+            f"DATABASE_URL: expected postgresql://user:password@host:port/name, got {without_password(url)!r}"
         )
     options = {"connect_timeout": "5", **dict(parse_qsl(parts.query))}  # a page must not block for minutes
     return {
@@ -204,11 +220,17 @@ def hosts() -> list[str]:
     """Return the host names that the web serves.
 
     Raises:
-        InvalidVariable: a host is not of loopback, and GRIDCAST_TLS does not say whether users reach
-            it through TLS: a forgotten variable must not send passwords and tokens unencrypted.
+        InvalidVariable: a host is written so that no request could name it, or stands for all; or it is not
+            of loopback, and GRIDCAST_TLS does not say whether users reach it through TLS: a forgotten
+            variable must not send passwords and tokens unencrypted.
     """
-    names = [host.strip() for host in os.environ.get("GRIDCAST_HOSTS", _LOOPBACK_HOSTS).split(",")]
-    names = [name for name in names if name]
+    names = entries("GRIDCAST_HOSTS") or _LOOPBACK_HOSTS.split(",")
+    if wrong := [name for name in names if not _HOST.fullmatch(name)]:
+        raise InvalidVariable(
+            "GRIDCAST_HOSTS: expected host names and addresses without scheme and port, separated by commas,"
+            " such as gridcast.example.org,[2001:db8::1], or .example.org for all names below it, got"
+            f" {wrong[0]!r}"
+        )
     reachable = [name for name in names if not is_loopback(name)]
     if reachable and not decides_on_tls():
         raise InvalidVariable(
@@ -243,9 +265,13 @@ def behind_tls() -> bool:
     Raises:
         InvalidVariable: GRIDCAST_TLS is neither 0 nor 1.
     """
-    text = os.environ.get("GRIDCAST_TLS", "")
+    return _is_on("GRIDCAST_TLS")
+
+
+def _is_on(name: str) -> bool:
+    text = os.environ.get(name, "")
     if text not in {"", "0", "1"}:
-        raise InvalidVariable(f"GRIDCAST_TLS: expected 0 or 1, got {text!r}")
+        raise InvalidVariable(f"{name}: expected 0 or 1, got {text!r}")
     return text == "1"
 
 
@@ -267,29 +293,17 @@ def depot_reserve_bytes() -> int:
 
 def availability_final_after_days() -> int:
     """Return how many days after its end the availability of a month is final."""
-    return _days("GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS", default=10)
+    return whole_number("GRIDCAST_AVAILABILITY_FINAL_AFTER_DAYS", default=10, least=0, most=9999)
 
 
 def audit_keep_days() -> int:
     """Return for how many days events of the audit record are kept."""
-    return _days("GRIDCAST_AUDIT_KEEP_DAYS", default=400)
+    return whole_number("GRIDCAST_AUDIT_KEEP_DAYS", default=400, most=9999)
 
 
 def token_family_days() -> int:
     """Return for how many days after its issue a token can be prolonged by rotation."""
-    return _days("GRIDCAST_TOKEN_FAMILY_DAYS", default=365)
-
-
-def _days(name: str, *, default: int) -> int:
-    text = os.environ.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and len(text) <= 4):
-        raise InvalidVariable(f"{name}: expected a whole number of days up to 9999, got {text!r}")
-    return int(text)
-
-
-def api_requests() -> int:
-    """Return how many API requests one caller may send within ten seconds."""
-    return whole_number("GRIDCAST_API_REQUESTS", default=20_000, most=999_999_999)
+    return whole_number("GRIDCAST_TOKEN_FAMILY_DAYS", default=365, most=9999)
 
 
 def whole_number(name: str, *, default: int, most: int, least: int = 1) -> int:
@@ -328,37 +342,33 @@ def suspect_window_seconds() -> int:
     return whole_number("GRIDCAST_SUSPECT_WINDOW_SECONDS", default=900, least=60, most=86_400)
 
 
-def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
-    """Return the networks whose hosts may read /metrics without a token."""
-    return networks("GRIDCAST_METRICS_ALLOW")
-
-
-def networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Return the networks that the variable *name* lists.
-
-    Raises:
-        InvalidVariable: an entry is neither an address nor a network.
-    """
-    return parse_networks(name, entries(name))
-
-
 def entries(name: str) -> list[str]:
     """Return the texts that the variable *name* lists, separated by commas."""
     return [text.strip() for text in os.environ.get(name, "").split(",") if text.strip()]
 
 
 def parse_networks(name: str, texts: Iterable[str], *others: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    """Return the networks in *texts*; an error names the *others* that may be listed."""
+    """Return the networks in *texts*, of the variable *name*; an error names the *others* that may be listed.
+
+    Raises:
+        InvalidVariable: a text is neither an address nor a network.
+    """
+    return tuple(unmapped(_network(name, text, others)) for text in texts)
+
+
+def _network(name: str, text: str, others: Iterable[str]) -> IPv4Network | IPv6Network:
+    expected = " and ".join(["addresses and networks, such as 10.1.2.3,10.9.0.0/16", *others])
     try:
-        return tuple(unmapped(ip_network(text)) for text in texts)
-    except ValueError as error:
-        expected = " and ".join(["addresses and networks, such as 10.1.2.3,10.9.0.0/16", *others])
-        raise InvalidVariable(f"{name}: expected {expected}: {error}") from None
-
-
-def metrics_max_series() -> int:
-    """Return the number of series that one answer of /metrics describes at most."""
-    return whole_number("GRIDCAST_METRICS_MAX_SERIES", default=10_000, most=1_000_000)
+        network = ip_network(text, strict=False)
+    except ValueError:
+        raise InvalidVariable(f"{name}: expected {expected}, got {text!r}") from None
+    address = text.partition("/")[0]
+    if network.prefixlen < network.max_prefixlen and ipaddress.ip_address(address) != network[0]:
+        raise InvalidVariable(
+            f"{name}: expected {expected}, got {text!r}: write {network} for the network, or {address} for"
+            " the address alone"
+        )
+    return network
 
 
 def internal_webhook_hosts() -> frozenset[str]:
@@ -378,4 +388,4 @@ def otlp_endpoint() -> str:
 
 
 def debug() -> bool:
-    return os.environ.get("GRIDCAST_DEBUG") == "1"
+    return _is_on("GRIDCAST_DEBUG")

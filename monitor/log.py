@@ -17,6 +17,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 _MOST_LINES, _MOST_LINE = 150, 500  # of a traceback, and the characters of each
 _FREQUENT = (421, 503, 507)  # answers that ask to name a proxy, or to try again
 _PING_KEY = re.compile(r"(gcping_)[\w-]+")  # a secret in an address, which Django logs with an error
+_HOSTS_SETTING = " to ALLOWED_HOSTS."  # the end of Django's advice
 EVERY_SECONDS = 60.0  # hundreds of agents with a backlog, or a scanner, may get such answers
 
 
@@ -61,6 +62,15 @@ class OneAMinute(logging.Filter):
         record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         record.exc_info = None
         return True
+
+
+class RefusedHosts(OneAMinute):
+    """Keep one record a minute of requests for other hosts; name the variable instead of Django's setting."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if str(record.msg).endswith(_HOSTS_SETTING):
+            record.msg = f"{str(record.msg).removesuffix(_HOSTS_SETTING)} to GRIDCAST_HOSTS."
+        return super().filter(record)
 
 
 def without_ping_keys(text: str) -> str:

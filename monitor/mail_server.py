@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from monitor.env import InvalidVariable
+from monitor.env import InvalidVariable, without_password
 
 _MAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
@@ -43,7 +43,9 @@ def parse_email_url(url: str) -> MailServer:
         ) from None
     if url and (parts.scheme not in _MAIL_PORTS or not parts.hostname):
         schemes = ", ".join(f"{scheme}://" for scheme in _MAIL_PORTS)
-        raise InvalidVariable(f"GRIDCAST_EMAIL_URL: expected {schemes} and a host, got {parts.scheme!r}")
+        raise InvalidVariable(
+            f"GRIDCAST_EMAIL_URL: expected {schemes} and a host, got {without_password(url)!r}"
+        )
     return MailServer(
         host=parts.hostname or "",
         port=port or _MAIL_PORTS.get(parts.scheme, 25),

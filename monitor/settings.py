@@ -311,7 +311,7 @@ GRIDCAST_RECEIVE_AT_ONCE = 4
 GRIDCAST_RECEIVE_WAITING = 64
 
 # The number of API requests within ten seconds by one token, user, reporter or unauthenticated address.
-GRIDCAST_API_REQUESTS = env.api_requests()
+GRIDCAST_API_REQUESTS = web_environment.api_requests()
 
 # Seconds of processor time within ten seconds for one user, and for one address without a login.
 GRIDCAST_PROCESSOR_SECONDS = web_environment.processor_seconds()
@@ -333,10 +333,10 @@ GRIDCAST_DEPOT_MAX_BYTES = env.depot_max_bytes()
 GRIDCAST_DEPOT_RESERVE_BYTES = env.depot_reserve_bytes()
 
 # Hosts that may read /metrics without a token, and the number of series that one answer describes.
-GRIDCAST_METRICS_ALLOW = env.metrics_allow()
+GRIDCAST_METRICS_ALLOW = web_environment.metrics_allow()
 # Shorter than the usual interval of 15 s: two servers that scrape share an answer.
 GRIDCAST_METRICS_VALID_SECONDS = 5.0
-GRIDCAST_METRICS_MAX_SERIES = env.metrics_max_series()
+GRIDCAST_METRICS_MAX_SERIES = web_environment.metrics_max_series()
 
 # Hosts that may receive webhooks although their addresses are internal.
 GRIDCAST_INTERNAL_WEBHOOK_HOSTS = env.internal_webhook_hosts()
@@ -359,7 +359,7 @@ LOGGING = {
     },
     "filters": {
         "busy": {"()": "monitor.log.BusyAnswers"},
-        "one a minute": {"()": "monitor.log.OneAMinute"},
+        "refused hosts": {"()": "monitor.log.RefusedHosts"},
         "request": {"()": "monitor.log.RequestId"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
@@ -368,7 +368,7 @@ LOGGING = {
         "fido2": {
             "level": "WARNING"
         },  # it takes passkeys for accepted that are then refused for their counter
-        "django.security.DisallowedHost": {"filters": ["one a minute"]},  # scanners send any host,
+        "django.security.DisallowedHost": {"filters": ["refused hosts"]},  # scanners send any host
     },
     "root": {"handlers": ["stderr"], "level": "INFO"},
 }

@@ -10,10 +10,15 @@ from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.db import Error as DatabaseError
 
 from monitor.access.roles import grants_of
+from monitor.accounts.environment import EVERYBODY, NOBODY
 from monitor.models import Identity
 
 ACCOUNTS = "accounts"
 MOST_NAMED = 20
+_EMERGENCY_HINT = (
+    "manage.py account create USER, account enable USER, account password USER and access grant USER"
+    " administrator mend what is missing."
+)
 
 
 @register(ACCOUNTS)
@@ -35,18 +40,30 @@ def _emergency_accounts() -> list[CheckMessage]:
     rows = User.objects.filter(username__in=names)
     faults: list[CheckMessage] = []
     if missing := sorted(names - set(rows.values_list("username", flat=True))):
-        faults.append(
-            Warning(f"GRIDCAST_LOCAL_LOGIN: there is no account {', '.join(missing)}.", id="monitor.W014")
-        )
-    administrators = rows.filter(is_active=True, is_superuser=True)
-    if not any(user.has_usable_password() for user in administrators):
+        message = f"GRIDCAST_LOCAL_LOGIN names accounts that do not exist: {', '.join(missing)}."
+        faults.append(Warning(message, hint="Correct or remove the names.", id="monitor.W014"))
+    accounts = {user.get_username(): user for user in rows}
+    reasons = {name: _not_for_emergencies(accounts.get(name)) for name in sorted(names)}
+    if all(reasons.values()):
         message = (
-            "GRIDCAST_LOCAL_LOGIN: expected an active administrator with a password among the accounts:"
-            " without one, nothing opens the service while the provider is away."
+            f"GRIDCAST_LOCAL_LOGIN: expected {EVERYBODY}, {NOBODY}, or names of accounts, separated by"
+            " commas, with an active administrator with a password among them: without one, nothing opens"
+            " the service while the provider is away."
         )
-        hint = "The role has to be granted here: manage.py access grant USER administrator"
-        faults.append(Error(message, hint=hint, id="monitor.E019"))
+        shown = "; ".join(f"{name} {reason}" for name, reason in list(reasons.items())[:MOST_NAMED])
+        faults.append(Error(f"{message} {shown}.", hint=_EMERGENCY_HINT, id="monitor.E019"))
     return faults
+
+
+def _not_for_emergencies(user: User | None) -> str:
+    """Return why *user* cannot open the service while the provider is away; empty: it can."""
+    if user is None:
+        return "does not exist"
+    if not user.is_active:
+        return "is disabled"
+    if not user.is_superuser:
+        return "is no administrator by a role granted here"
+    return "" if user.has_usable_password() else "has no password"
 
 
 def _unclear_roles() -> list[CheckMessage]:

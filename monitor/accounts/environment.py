@@ -9,6 +9,7 @@ from monitor.env import InvalidVariable, whole_number
 from monitor.web.proxies import Proxies, named_proxies
 
 REMOTE_USER_PROXIES = "GRIDCAST_REMOTE_USER_PROXIES"
+EVERYBODY, NOBODY = "everybody", "nobody"  # of GRIDCAST_LOCAL_LOGIN, beside names
 AUTH_TIME, LOGIN = "auth_time", "login"  # of GRIDCAST_OIDC_CONFIRM
 
 
@@ -26,7 +27,9 @@ def _count(variable: str, default: str, most: int, unit: str) -> int:
     text = os.environ.get(variable) or default
     count = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else 0
     if not 1 <= count <= most:
-        raise InvalidVariable(f"{variable}: expected {unit} from 1 to {most}, got {text[:50]!r}")
+        raise InvalidVariable(
+            f"{variable}: expected a whole number of {unit} from 1 to {most}, got {text[:50]!r}"
+        )
     return count
 
 
@@ -45,12 +48,21 @@ class LocalLogin:
 
 
 def local_login() -> LocalLogin:
-    """Return what ``GRIDCAST_LOCAL_LOGIN`` says: ``everybody``, ``nobody`` or names of accounts."""
-    text = os.environ.get("GRIDCAST_LOCAL_LOGIN", "").strip() or "everybody"
-    if text == "everybody":
-        return LocalLogin(None)
+    """Return what ``GRIDCAST_LOCAL_LOGIN`` says: ``everybody``, ``nobody`` or names of accounts.
+
+    Raises:
+        InvalidVariable: one of the two words is not alone, or not in lower case; or there is no name.
+    """
+    text = os.environ.get("GRIDCAST_LOCAL_LOGIN", "").strip() or EVERYBODY
     names = frozenset(name.strip() for name in text.split(",") if name.strip())
-    return LocalLogin(frozenset() if text == "nobody" else names)
+    if text not in {EVERYBODY, NOBODY} and (
+        not names or {name.lower() for name in names} & {EVERYBODY, NOBODY}
+    ):
+        raise InvalidVariable(
+            f"GRIDCAST_LOCAL_LOGIN: expected {EVERYBODY} or {NOBODY}, alone and in lower case, or names of"
+            f" accounts, separated by commas, got {text!r}"
+        )
+    return LocalLogin(None if text == EVERYBODY else frozenset() if text == NOBODY else names)
 
 
 def second_factor_roles() -> frozenset[str]:
@@ -65,8 +77,18 @@ def second_factor_days() -> int:
 
 
 def provider_factor_values() -> frozenset[str]:
-    """Return the values of ``amr`` and ``acr`` by which the provider says that a second factor was used."""
-    return frozenset(os.environ.get("GRIDCAST_OIDC_SECOND_FACTOR_VALUES", "").split())
+    """Return the values of ``amr`` and ``acr`` by which the provider says that a second factor was used.
+
+    Raises:
+        InvalidVariable: they are separated by commas: none of them would ever be equal to a claim.
+    """
+    text = os.environ.get("GRIDCAST_OIDC_SECOND_FACTOR_VALUES", "")
+    if "," in text:
+        raise InvalidVariable(
+            "GRIDCAST_OIDC_SECOND_FACTOR_VALUES: expected values separated by spaces, without commas, got"
+            f" {text!r}"
+        )
+    return frozenset(text.split())
 
 
 @dataclass(frozen=True)
@@ -112,11 +134,21 @@ def identity_provider() -> IdentityProvider | None:
         client_secret=needed["CLIENT_SECRET"],
         name=os.environ.get("GRIDCAST_OIDC_NAME") or "single sign-on",
         scopes=tuple((os.environ.get("GRIDCAST_OIDC_SCOPES") or "openid profile email").split()),
-        groups_claim=os.environ.get("GRIDCAST_OIDC_GROUPS_CLAIM") or "groups",
+        groups_claim=_groups_claim(),
         roles=parse_roles(needed["ROLES"]),
         confirm=_confirm(),
         most_identities=_count("GRIDCAST_OIDC_IDENTITIES", "1", 10, "identities"),
     )
+
+
+def _groups_claim() -> str:
+    claim = os.environ.get("GRIDCAST_OIDC_GROUPS_CLAIM") or "groups"
+    if claim != claim.strip() or not all(claim.split(".")):
+        raise InvalidVariable(
+            "GRIDCAST_OIDC_GROUPS_CLAIM: expected the name of a claim, or names joined by single dots, such"
+            f" as realm_access.roles, got {claim!r}"
+        )
+    return claim
 
 
 def _confirm() -> str:

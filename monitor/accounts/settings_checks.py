@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.db import DatabaseError
 from django.http.request import validate_host
 
-from monitor.accounts.environment import REMOTE_USER_PROXIES
+from monitor.accounts.environment import EVERYBODY, NOBODY, REMOTE_USER_PROXIES
 from monitor.accounts.provider.tenants import tenant_fault
-from monitor.checks import SETTINGS, WIDE_PREFIX
+from monitor.checks import SETTINGS, is_known, is_wide
 from monitor.env import is_loopback
-from monitor.models import ProviderMetadata
+from monitor.models import ProviderMetadata, Site
 from monitor.models.role import UserRole
 from monitor.web.proxies import VARIABLE, Proxies
 
@@ -28,6 +30,49 @@ _TAKEN = {
     *("authorization", "cookie", "forwarded", "host", "origin", "referer", "user-agent", "x-real-ip"),
     *("x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-request-id"),
 }
+# The variables that begin with a prefix have no effect without its switch.
+_SWITCHES = {
+    "GRIDCAST_OIDC_": "GRIDCAST_OIDC_URL",
+    "GRIDCAST_REMOTE_USER_": "GRIDCAST_REMOTE_USER_HEADER",
+    "GRIDCAST_SECOND_FACTOR_": "GRIDCAST_SECOND_FACTOR_ROLES",
+}
+_NEEDS_TWO = "GRIDCAST_OIDC_SECOND_FACTOR_VALUES"  # switches: ``second_factor_faults``
+_SITELESS = [role for role in UserRole.values if role != UserRole.SITE_ADMIN]
+# A role after a comma in what was read as the name of a group.
+_NEXT_ROLE = re.compile(rf",\s*(?:{'|'.join(UserRole.values)})(?::[^=,]*)?\s*=")
+
+
+@register(SETTINGS)
+def local_login(**_: Any) -> list[CheckMessage]:
+    """Return whether no user could log in at all."""
+    others = (settings.GRIDCAST_IDENTITY_PROVIDER, settings.GRIDCAST_REMOTE_USER)
+    if settings.GRIDCAST_LOCAL_LOGIN.names != frozenset() or any(others):
+        return []
+    message = (
+        f"GRIDCAST_LOCAL_LOGIN={NOBODY}: no user could log in, because neither GRIDCAST_OIDC_URL nor"
+        " GRIDCAST_REMOTE_USER_HEADER is set."
+    )
+    return [Error(message, hint=f"Set one of them, or GRIDCAST_LOCAL_LOGIN={EVERYBODY}.", id="monitor.E021")]
+
+
+@register(SETTINGS)
+def parts_without_switch(**_: Any) -> list[CheckMessage]:
+    return unused_parts(os.environ)
+
+
+def unused_parts(environ: Mapping[str, str]) -> list[CheckMessage]:
+    faults: list[CheckMessage] = []
+    for prefix, switch in _SWITCHES.items():
+        parts = sorted(
+            name
+            for name, value in environ.items()
+            if value and name.startswith(prefix) and is_known(name) and name != _NEEDS_TWO
+        )
+        if parts and not environ.get(switch):
+            message = f"No effect without {switch}: {', '.join(parts)}."
+            hint = f"Set {switch}, or remove what has no effect."
+            faults.append(Warning(message, hint=hint, id="monitor.W019"))
+    return faults
 
 
 @register(SETTINGS)
@@ -37,7 +82,7 @@ def identity_provider(**_: Any) -> list[CheckMessage]:
 
 @register("identity provider")
 def provider_metadata(**_: Any) -> list[CheckMessage]:
-    """Return what the depot knows against logins by the provider.
+    """Return what the depot knows about logins by the provider.
 
     Only ``check`` runs this: it reads the depot, which may be away or not yet made.
     """
@@ -46,9 +91,32 @@ def provider_metadata(**_: Any) -> list[CheckMessage]:
         return []
     try:
         row = ProviderMetadata.objects.filter(issuer=configured.url).first()
+        return [
+            *site_faults(configured),
+            *(metadata_faults(row) if row is not None else [_unfetched(configured)]),
+        ]
     except DatabaseError:
         return []
-    return metadata_faults(row) if row is not None else []
+
+
+def _unfetched(configured: IdentityProvider) -> CheckMessage:
+    message = f"GRIDCAST_OIDC_URL: no control worker has fetched the metadata of {configured.url} yet."
+    hint = "A running one does so within a minute; then this check says whether it could."
+    return Info(message, hint=hint, id="monitor.I002")
+
+
+def site_faults(configured: IdentityProvider) -> list[CheckMessage]:
+    """Return the sites of mapped roles that do not exist: a login leaves such a role out."""
+    sites = {role.partition(":")[2] for role, _ in configured.roles} - {""}
+    missing = sites - set(Site.objects.filter(name__in=sites).values_list("name", flat=True))
+    return [
+        Warning(
+            f"GRIDCAST_OIDC_ROLES: there is no site {site!r}: logins leave the role site_admin:{site} out.",
+            hint="Correct the name, or add the site.",
+            id="monitor.W021",
+        )
+        for site in sorted(missing)
+    ]
 
 
 def metadata_faults(row: ProviderMetadata) -> list[CheckMessage]:
@@ -94,11 +162,7 @@ def second_factor_faults(
     roles: frozenset[str], provider_values: frozenset[str], *, has_provider: bool
 ) -> list[CheckMessage]:
     faults: list[CheckMessage] = [
-        _error(
-            20,
-            f"GRIDCAST_SECOND_FACTOR_ROLES: expected some of the roles {', '.join(UserRole.values)},"
-            f" separated by commas, got {role!r}.",
-        )
+        _error(20, f"GRIDCAST_SECOND_FACTOR_ROLES: {_wrong_factor_role(role)}.")
         for role in sorted(roles - set(UserRole.values))
     ]
     if provider_values and not (roles and has_provider):
@@ -118,14 +182,22 @@ def provider_faults(configured: IdentityProvider | None) -> list[CheckMessage]:
         return []
     faults = _issuer_faults(configured.url)
     faults += [
-        _error(
-            12, f"GRIDCAST_OIDC_ROLES: expected one of the roles {', '.join(UserRole.values)}, got {role!r}."
-        )
+        _error(12, f"GRIDCAST_OIDC_ROLES: {fault}.")
         for role, _ in configured.roles
-        if not _is_role(role)
+        if (fault := _wrong_mapped_role(role))
+    ]
+    faults += [
+        Warning(
+            f"GRIDCAST_OIDC_ROLES: {group!r} counts as the name of one group.",
+            hint="Separate entries by semicolons: role=group;role=group.",
+            id="monitor.W020",
+        )
+        for _, group in configured.roles
+        if _NEXT_ROLE.search(group)
     ]
     if "openid" not in configured.scopes:
-        faults.append(_error(13, "GRIDCAST_OIDC_SCOPES: expected openid among the scopes."))
+        message = "GRIDCAST_OIDC_SCOPES: expected openid among the scopes, separated by spaces, got"
+        faults.append(_error(13, f"{message} {' '.join(configured.scopes)!r}."))
     return faults
 
 
@@ -160,27 +232,38 @@ def remote_user_faults(configured: RemoteUser | None, proxies: Proxies) -> list[
         return []
     faults: list[CheckMessage] = []
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", configured.header):
+        reason = (
+            ": servers drop headers with an underscore, by which clients could forge it"
+            if "_" in configured.header
+            else ""
+        )
         faults.append(
             _error(
                 14,
-                "GRIDCAST_REMOTE_USER_HEADER: expected letters, digits and hyphens, got"
-                f" {configured.header!r}: servers drop headers with an"
-                " underscore, by which clients could forge it.",
+                "GRIDCAST_REMOTE_USER_HEADER: expected letters, digits and hyphens, such as Remote-User, got"
+                f" {configured.header!r}{reason}.",
             )
         )
     elif configured.header.lower() in _TAKEN:
         faults.append(
             _error(15, f"GRIDCAST_REMOTE_USER_HEADER: {configured.header} has another meaning already.")
         )
-    if configured.role and not _is_role(configured.role):
-        faults.append(
-            _error(
-                16,
-                f"GRIDCAST_REMOTE_USER_ROLE: expected one of the roles {', '.join(UserRole.values)},"
-                f" got {configured.role!r}.",
-            )
-        )
-    return [*faults, *_proxy_faults(configured.proxies, proxies)]
+    return [*faults, *_new_account_faults(configured.role), *_proxy_faults(configured.proxies, proxies)]
+
+
+def _new_account_faults(role: str) -> list[CheckMessage]:
+    """Return what is wrong with the role of the accounts that are made for unknown users."""
+    if role == UserRole.ADMINISTRATOR:
+        message = "GRIDCAST_REMOTE_USER_ROLE: each unknown user that a proxy names becomes an administrator."
+        hint = f"Set it to {UserRole.VIEWER}, and grant the role to users: manage.py access grant USER {role}"
+        return [Warning(message, hint=hint, id="monitor.W022")]
+    if not role or role in _SITELESS:
+        return []
+    name, colon, _ = role.partition(":")
+    reason = ": only site_admin has a site" if colon else ""
+    if name == UserRole.SITE_ADMIN:
+        reason = ": site_admin is granted to single users, at a site"
+    return [_error(16, f"GRIDCAST_REMOTE_USER_ROLE: expected {_listed(_SITELESS)}, got {role!r}{reason}.")]
 
 
 def _proxy_faults(trusted: Proxies, proxies: Proxies) -> list[CheckMessage]:
@@ -195,7 +278,7 @@ def _proxy_faults(trusted: Proxies, proxies: Proxies) -> list[CheckMessage]:
                 f" got {missing} as well. Set {VARIABLE}={f'{named},' if named else ''}{missing}",
             )
         )
-    wide = [str(each) for each in trusted.networks if each.prefixlen < WIDE_PREFIX[each.version]]
+    wide = [str(each) for each in trusted.networks if is_wide(each)]
     if wide:
         faults.append(
             Warning(
@@ -207,10 +290,25 @@ def _proxy_faults(trusted: Proxies, proxies: Proxies) -> list[CheckMessage]:
     return faults
 
 
-def _is_role(text: str) -> bool:
-    """Return whether *text* is a role, or ``site_admin:SITE`` of a site that may be missing."""
-    role, _, site = text.partition(":")
-    return role in UserRole.values and bool(site) == (role == UserRole.SITE_ADMIN)
+def _wrong_mapped_role(text: str) -> str:
+    """Return what is wrong with *text* as the role of a group; empty: nothing."""
+    role, colon, site = text.partition(":")
+    if role == UserRole.SITE_ADMIN:
+        return "" if site else f"{role} needs a site: write {role}:SITE=group, got {text!r}"
+    if role in _SITELESS:
+        return f"only {UserRole.SITE_ADMIN} has a site: write {role}=group, got {text!r}" if colon else ""
+    return f"expected {_listed([*_SITELESS, f'{UserRole.SITE_ADMIN}:SITE'])}, got {text!r}"
+
+
+def _wrong_factor_role(text: str) -> str:
+    role = text.partition(":")[0]
+    if role in UserRole.values:
+        return f"expected roles without a site: write {role}, got {text!r}"
+    return f"expected some of the roles {', '.join(UserRole.values)}, separated by commas, got {text!r}"
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _error(number: int, message: str) -> Error:

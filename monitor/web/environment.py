@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from ipaddress import IPv4Network, IPv6Network
 from urllib.parse import urlsplit
 
-from monitor.env import InvalidVariable, whole_number
+from monitor.env import InvalidVariable, entries, parse_networks, whole_number, without_password
 
 
 def processor_seconds() -> float:
@@ -34,6 +35,22 @@ def statement_seconds() -> int:
     return whole_number("GRIDCAST_WEB_STATEMENT_SECONDS", default=30, most=3600)
 
 
+def api_requests() -> int:
+    """Return how many API requests one caller may send within ten seconds."""
+    return whole_number("GRIDCAST_API_REQUESTS", default=20_000, most=999_999_999)
+
+
+def metrics_allow() -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return the networks whose hosts may read /metrics without a token."""
+    name = "GRIDCAST_METRICS_ALLOW"
+    return parse_networks(name, entries(name))
+
+
+def metrics_max_series() -> int:
+    """Return the number of series that one answer of /metrics describes at most."""
+    return whole_number("GRIDCAST_METRICS_MAX_SERIES", default=10_000, most=1_000_000)
+
+
 def _positive(name: str, default: float) -> float:
     text = os.environ.get(name)
     if not text:
@@ -51,7 +68,8 @@ def web_url() -> str:
     """Return the public URL of the web without a trailing slash; empty if it is not configured.
 
     Raises:
-        InvalidVariable: it is no such URL, or its host is not written as browsers send it.
+        InvalidVariable: it is no such URL, its host is not written as browsers send it, or it has a path:
+            gridcast is served at the root of its host.
     """
     text = os.environ.get("GRIDCAST_URL", "").rstrip("/")
     if not text:
@@ -64,6 +82,11 @@ def web_url() -> str:
     if not is_url or not text.isascii() or parts.username is not None:
         raise InvalidVariable(
             "GRIDCAST_URL: expected http:// or https:// and a host in ASCII, such as"
-            f" https://gridcast.example.org, got {text!r}"
+            f" https://gridcast.example.org, got {without_password(text)!r}"
+        )
+    if parts.path or "?" in text or "#" in text:
+        raise InvalidVariable(
+            "GRIDCAST_URL: expected no path, because gridcast is served at the root of its host, got"
+            f" {text!r}: write {parts.scheme}://{parts.netloc}"
         )
     return text

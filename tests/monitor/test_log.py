@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.test import Client
 
-from monitor.log import EVERY_SECONDS, BusyAnswers, LineFormatter, OneAMinute
+from monitor.log import EVERY_SECONDS, BusyAnswers, LineFormatter, RefusedHosts
 
 
 def record_of(status: int) -> logging.LogRecord:
@@ -57,9 +57,9 @@ def test_a_request_for_another_host_is_refused_with_one_line_in_the_log(
     caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
     logger = logging.getLogger("django.security.DisallowedHost")
-    hosts = OneAMinute(steady=lambda: 0.0)
+    hosts = RefusedHosts(steady=lambda: 0.0)
     installed = logger.filters[:]  # more than one where a Celery worker in this process set Django up again
-    assert {type(each) for each in installed} == {OneAMinute}
+    assert {type(each) for each in installed} == {RefusedHosts}
     logger.filters[:] = [hosts]
     try:
         answer = Client(raise_request_exception=False).get(path, headers={"host": "evil.example"})
@@ -71,7 +71,7 @@ def test_a_request_for_another_host_is_refused_with_one_line_in_the_log(
     assert b"ALLOWED_HOSTS" not in answer.content  # the setting is GRIDCAST_HOSTS
     (record,) = [record for record in caplog.records if record.name == logger.name]
     assert (record.levelname, record.exc_info) == ("WARNING", None)
-    assert "evil.example" in record.getMessage()
+    assert record.getMessage().endswith("You may need to add 'evil.example' to GRIDCAST_HOSTS.")
 
 
 def test_a_line_and_a_traceback_are_bounded() -> None:

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from monitor.accounts import environment, settings_checks
 from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.env import InvalidVariable
-from monitor.models import ProviderMetadata
+from monitor.models import ProviderMetadata, Site
 from monitor.web.proxies import Proxies, named_proxies, proxies
 
 PROVIDER = IdentityProvider(
@@ -50,7 +50,7 @@ REMOTE = RemoteUser("Remote-User", Proxies((ipaddress.ip_network("192.0.2.80/32"
         ({"url": "https://id.example.org/common"}, []),
         (
             {"roles": (("chief", "a"),)},
-            ["one of the roles viewer, scheduler, site_admin"],
+            ["expected viewer, scheduler, operator, administrator or site_admin:SITE"],
         ),
         ({"roles": (("site_admin:ncsa", "a"), ("viewer", "a"))}, []),
         ({"roles": (("site_admin", "a"), ("viewer:ncsa", "a"))}, ["got 'site_admin'", "got 'viewer:ncsa'"]),
@@ -73,12 +73,14 @@ def test_an_identity_provider_that_cannot_work_is_refused(
         ({"header": "REMOTE_USER"}, ["servers drop headers with an underscore"]),
         ({"header": "Remote User"}, ["expected letters, digits and hyphens"]),
         ({"header": "Cookie"}, ["has another meaning"]),
-        ({"role": "root"}, ["one of the roles"]),
+        ({"role": "root"}, ["expected viewer, scheduler, operator or administrator"]),
         (
             {"proxies": Proxies((ipaddress.ip_network("0.0.0.0/0"),), is_unix=False)},
             ["any host of 0.0.0.0/0 can log in"],
         ),
         ({"proxies": Proxies((ipaddress.ip_network("::/0"),), is_unix=False)}, ["any host of ::/0"]),
+        ({"proxies": Proxies((ipaddress.ip_network("10.0.0.0/8"),), is_unix=False)}, ["any host of 10"]),
+        ({"proxies": Proxies((ipaddress.ip_network("127.0.0.0/8"),), is_unix=False)}, []),
     ],
 )
 def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, object], texts: list[str]) -> None:
@@ -91,7 +93,8 @@ def test_a_header_that_any_client_could_send_is_refused(changes: dict[str, objec
 @pytest.mark.django_db
 def test_an_issuer_with_another_slash_at_its_end_is_said_so(settings: Settings) -> None:
     settings.GRIDCAST_IDENTITY_PROVIDER = PROVIDER
-    assert settings_checks.provider_metadata() == []
+    [unfetched] = settings_checks.provider_metadata()
+    assert unfetched.msg.endswith(f"has fetched the metadata of {PROVIDER.url} yet.")
     issuer = f"{PROVIDER.url}/"
     endpoints = {name: f"{issuer}{name}" for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
     ProviderMetadata.objects.create(
@@ -102,6 +105,17 @@ def test_an_issuer_with_another_slash_at_its_end_is_said_so(settings: Settings) 
     ProviderMetadata.objects.update(discovery="", fault="another issuer", failed_at=timezone.now())
     [warning] = settings_checks.provider_metadata()
     assert (warning.id, warning.msg.endswith("another issuer")) == ("monitor.W012", True)
+
+
+@pytest.mark.django_db
+def test_roles_at_sites_that_do_not_exist_are_named(settings: Settings) -> None:
+    Site.objects.create(name="ncsa")
+    roles = (("site_admin:ncsa", "a"), ("site_admin:nosuch", "b"), ("viewer", "c"))
+    settings.GRIDCAST_IDENTITY_PROVIDER = replace(PROVIDER, roles=roles)
+    [warning, _] = settings_checks.provider_metadata()
+    assert warning.msg == (
+        "GRIDCAST_OIDC_ROLES: there is no site 'nosuch': logins leave the role site_admin:nosuch out."
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +181,7 @@ def test_roles_without_groups_are_refused(text: str) -> None:
     [
         ("", "expected the addresses"),
         ("proxy.example.org", "expected addresses and networks"),
-        ("10.0.0.1/8", "host bits"),
+        ("10.0.0.1/8", "write 10.0.0.0/8 for the network"),
     ],
 )
 def test_a_header_without_its_proxies_is_refused(
@@ -186,7 +200,7 @@ def test_sessions_last_hours(monkeypatch: pytest.MonkeyPatch, hours: str) -> Non
     monkeypatch.setenv("GRIDCAST_SESSION_HOURS", "8")
     assert environment.session_seconds() == 8 * 3600
     monkeypatch.setenv("GRIDCAST_SESSION_HOURS", hours)
-    with pytest.raises(InvalidVariable, match="expected hours from 1 to 8760"):
+    with pytest.raises(InvalidVariable, match="expected a whole number of hours from 1 to 8760"):
         environment.session_seconds()
 
 
