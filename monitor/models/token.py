@@ -154,11 +154,12 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self if is_administrator(user) else self.filter(user=user.pk)
 
     def within(self, by: ApiToken) -> ApiTokenQuerySet:
-        """Return the tokens with at most the rights of *by*: its user, scopes, reporter and site.
+        """Return the tokens with at most the rights of *by*: its user, identity, scopes, reporter and site.
 
         To the token of an administrator, these are tokens of all users. When they end does not count.
         """
-        rows = self if is_administrator(by.user) else self.filter(user=by.user_id)
+        is_its_identity = models.Q(identity=None) | models.Q(identity=by.identity_id)
+        rows = self if is_administrator(by.user) else self.filter(is_its_identity, user=by.user_id)
         rows = rows if by.site_id is None else rows.filter(site=by.site_id)
         is_its_reporter = models.Q(reporter=None) | models.Q(reporter=by.reporter_id)
         return rows.filter(is_its_reporter, scopes__contained_by=by.scopes)
@@ -245,8 +246,9 @@ class _TokenRow(NamedTuple):
 def _token(text: str, row: _TokenRow) -> ApiToken:
     user = _loaded(User, id=row.user, is_superuser=row.is_superuser, username=row.username, is_active=True)
     scopes = json.loads(row.scopes)
-    fields = {"id": row.id, "user_id": row.user, "name": row.name, "prefix": prefix_of(text)}
-    token = _loaded(ApiToken, **fields, scopes=scopes, site_id=row.site, is_use_due=row.is_use_due)
+    fields = {"id": row.id, "user_id": row.user, "identity_id": row.identity, "name": row.name}
+    bounds = {"scopes": scopes, "site_id": row.site, "is_use_due": row.is_use_due}
+    token = _loaded(ApiToken, **fields, **bounds, prefix=prefix_of(text))
     token.user = user
     act_as(user, row.identity)
     keep_roles(user, row.roles.split(",") if row.roles else ())
