@@ -75,6 +75,11 @@ class Authored(models.Model):
         """The author and the identity by which it acts, as ``rights_of`` takes them; None: there is none."""
         return None if self.author_id is None else (self.author_id, self.identity_id)
 
+    @property
+    def authorship(self) -> str:
+        """The name of the author, with the identity by which it acts; empty: it has no author."""
+        return f"{self.author_name}, by the identity {self.identity}" if self.identity else self.author_name
+
     def present_author(self) -> AbstractBaseUser | None:
         """Return the author with its present rights; None: it was deleted, or is not admitted now."""
         return None if self.author is None else acting(self.author, self.identity_id)

@@ -18,12 +18,11 @@ from django.utils import timezone
 from monitor.access import roles
 from monitor.access.roles import Grant
 from monitor.accounts import identities
-from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import ApiToken, Identity
 from monitor.models.role import UserRole, act_as
 from monitor.models.token import MANAGE, READ
 from tests.monitor.access.test_tokens import call
-from tests.monitor.accounts.identities import identity_of
+from tests.monitor.accounts.identities import identity_of, session_by
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -48,12 +47,7 @@ class Account:
         return ApiToken.objects.with_text(text), text
 
     def session(self, by: str) -> Client:
-        browser, identity = Client(), self.identities[by]
-        browser.force_login(self.user)
-        session = browser.session
-        session[IDENTITY_KEY] = identity.pk if identity else None
-        session.save()
-        return browser
+        return session_by(Client(), self.user, self.identities[by])
 
 
 @pytest.fixture
