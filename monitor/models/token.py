@@ -80,7 +80,7 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (rights.is_administrator OR EX
         SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id NOT IN (
             SELECT seen.suite_id FROM monitor_suite_viewers AS seen
             WHERE seen.group_id = ANY (rights.groups))),
-    holder.id, holder.username, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
+    holder.id, holder.username, token.identity_id, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
     {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id, LATERAL (
         SELECT array_agg(member.group_id) AS groups,
             coalesce(bool_or(role.name = %(operator)b), false) AS is_operator,
@@ -100,6 +100,7 @@ class Sender:
         may_report: whether the token may send reports, if it has a *reporter*.
         sees_all: whether *user* may see every series; if false, the visible series have to be looked up.
         user, username: the key and the name of the user of the token.
+        identity: the identity by which the user acts with the token; None: by what was granted here.
         token, prefix: the key and the first characters of the token.
         is_use_due: whether the use of the token is to be written.
         reporter: the reporter whose reports the token may send; None: no reports.
@@ -109,10 +110,17 @@ class Sender:
     sees_all: bool
     user: int
     username: str
+    identity: int | None
     token: int
     prefix: str
     is_use_due: bool
     reporter: str | None
+
+    def acting(self) -> User:
+        """Return the user, with the rights that it has by the token."""
+        user = User.objects.get(pk=self.user)
+        act_as(user, self.identity)
+        return user
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
