@@ -52,7 +52,8 @@ class Authored(models.Model):
     """What acts later with the rights that its *author* has then.
 
     Attributes:
-        author: the user who saved it last; null: an operator's file or command did, or the user was deleted.
+        author: the user who saved it last; null: an operator's file or command did, or the user was deleted,
+            or the identity by which it acted.
         identity: the identity by which the author acted then, whose roles it has beside those granted here.
         author_name: its name when it was saved; empty: there was none, and it may see everything.
         suspended: why the rights of its author do not permit it; empty: it is in force.

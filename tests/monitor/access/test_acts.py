@@ -175,7 +175,22 @@ def _deleted(world: World, author: User) -> None:
 
 
 def _suspended(world: World, author: User) -> None:
-    author.identities.update(suspended="none of the groups has a role")
+    author.identities.update(suspended="none of the groups has a role", suspended_at=world.now)
+
+
+def _identity_deleted(world: World, author: User) -> None:
+    for identity in author.identities.all():
+        identity.account.delete()
+
+
+def _suspended_then_identity_deleted(world: World, author: User) -> None:
+    _suspended(world, author)
+    _identity_deleted(world, author)
+
+
+def _suspended_then_deleted(world: World, author: User) -> None:
+    _suspended(world, author)
+    author.delete()
 
 
 def _unseen(world: World, author: User) -> None:
@@ -218,6 +233,9 @@ CHANGES: Mapping[str, Callable[[World, User], None]] = {
     "disabled": _disabled,
     "deleted": _deleted,
     "suspended": _suspended,
+    "identity deleted": _identity_deleted,
+    "suspended, then identity deleted": _suspended_then_identity_deleted,
+    "suspended, then deleted": _suspended_then_deleted,
     "no login for long": _unseen,
     "other identity refused": _other_identity_refused,
     "suite hidden": _suite_hidden,
@@ -225,13 +243,14 @@ CHANGES: Mapping[str, Callable[[World, User], None]] = {
     "moved to hidden suite": _moved_to_hidden_suite,
     "moved to other site": _moved_to_other_site,
 }
-GONE = {"disabled", "deleted"}
+GONE = {"disabled", "deleted", "suspended, then deleted"}
+DISMISSED = {"suspended", "no login for long", "suspended, then identity deleted", "suspended, then deleted"}
 HIDDEN = {"suite hidden", "moved to hidden suite"}
 
 
 def _is_kept_off(author: str, change: str) -> bool:
     """Return whether *change* leaves the author no way in."""
-    return change in GONE or (author.endswith(BY_PROVIDER) and change in {"suspended", "no login for long"})
+    return change in GONE or (author.endswith(BY_PROVIDER) and change in DISMISSED | {"identity deleted"})
 
 
 def _lost_rights(author: str, change: str) -> bool:
@@ -517,8 +536,8 @@ def _configuration(author: str, change: str) -> bool:
 
 
 def _unless_suspended(author: str, change: str) -> bool:
-    """A hold stays when its author goes, but not while the identity by which it was made is suspended."""
-    return not author.endswith(BY_PROVIDER) or change not in {"suspended", "no login for long"}
+    """A hold stays when its author goes, but not after the identity by which it was made was suspended."""
+    return not author.endswith(BY_PROVIDER) or change not in DISMISSED
 
 
 def _for_good(_author: str, _change: str) -> bool:
