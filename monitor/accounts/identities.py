@@ -89,7 +89,7 @@ def admit(
     identity.save()
     if is_new:
         note("identity", _name(identity), after="connected")
-        _take_over(identity)
+        _note_stopped(identity, now)
     if before != identity.roles:
         note("roles by the provider", _name(identity), before=before, after=identity.roles)
     if was_suspended:
@@ -103,16 +103,17 @@ def _permit_loss_of_last_administrator() -> None:
         cursor.execute("SELECT set_config('gridcast.last_administrator_may_go', 'on', true)")
 
 
-def _take_over(identity: Identity) -> None:
-    """Let what acts for the user of *identity* act by it, if nothing is granted to the user here.
+def _note_stopped(identity: Identity, now: datetime) -> None:
+    """Note the tokens that stop because *identity* is the first of its user, and nothing is granted here.
 
-    A local account without a role reads as a viewer. With an identity, it has the roles of that.
+    A local account without a role reads as a viewer, and with an identity no more. Its tokens do not act by
+    *identity*: its roles may be more than their user had when they were issued.
     """
-    if is_admitted(identity.user, None):
+    user = identity.user
+    if is_admitted(user, None) or user.identities.exclude(pk=identity.pk).exists():
         return
-    ApiToken.objects.filter(user_id=identity.user_id, identity=None).update(identity=identity)
-    for model in (AlertRule, Webhook):
-        model.objects.filter(author_id=identity.user_id, identity=None).update(identity=identity)
+    for token in ApiToken.objects.filter(user=user, identity=None).usable(now):
+        note("token", f"{user}: {token}", before="valid", after="stopped: no role is granted here")
 
 
 @transaction.atomic
