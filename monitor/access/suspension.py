@@ -35,7 +35,9 @@ def suspend(row: Authored, reason: str, now: datetime) -> None:
 def lost_right(row: Authored, author: AuthorRights | None) -> str:
     """Return in words why *author*, None: deleted, does not keep *row* in force."""
     if author is None:
-        return f"its author, {row.author_name}, was deleted"
+        return f"its author, {row.author_name}, or the identity by which it was saved, was deleted"
+    if not author.is_admitted and row.identity_id is None:
+        return f"the account of its author, {row.author_name}, is disabled, or has no role granted here"
     if not author.is_admitted:
         return f"the account of its author, {row.author_name}, is disabled or suspended"
     return f"the roles of its author, {row.author_name}, do not permit it"

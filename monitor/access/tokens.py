@@ -4,7 +4,7 @@ Errors, all permanent::
 
     TokenError
     |-- InvalidTokenRequest     a value is invalid, or scopes, reporter and site do not fit
-    |-- ExceedsRights    the user, or the token that asks, has not these rights
+    |-- ExceedsRights    the user, the caller, or the token that asks, has not these rights
     |-- TooManyTokens    the user has the maximum number of usable tokens
     `-- TokenEnded       the token, or the one that asks, is revoked, expired, or was rotated before
 """
@@ -21,6 +21,13 @@ from django.db import transaction
 from django.db.models import Q
 
 from monitor.access.audit_trail import note
+from monitor.access.token_callers import (
+    ExceedsRights,
+    TokenError,
+    check_caller,
+    check_in_force,
+    check_within,
+)
 from monitor.models import ApiToken, Reporter, Site
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.maintenance_window import CHANGE_WINDOWS
@@ -51,15 +58,7 @@ _MANAGING = (  # one of them suffices for the scope manage
 )
 
 
-class TokenError(Exception):
-    """The token is not issued or changed; the message says why."""
-
-
 class InvalidTokenRequest(TokenError):
-    pass
-
-
-class ExceedsRights(TokenError):
     pass
 
 
@@ -103,21 +102,21 @@ class IssuedToken:
 
 @transaction.atomic
 def issue(
-    request: TokenRequest, now: datetime, *, issuer: User | None = None, by: ApiToken | None = None
+    request: TokenRequest, now: datetime, *, issuer: User | None, by: ApiToken | None = None
 ) -> IssuedToken:
     """Issue a token; *issuer* asks for it, None: at the command line, whose user may issue any token.
 
-    With *by*, a program asks for it with its token: the new one has at most its rights, and no rotation
-    prolongs it beyond the end of *by*.
+    It acts by the identity by which the user of *request* acts. With *by*, a program asks for it with its
+    token: the new one has at most its rights, and no rotation prolongs it beyond the end of *by*.
 
     Raises:
         TokenError: as the module describes.
     """
     scopes = _checked_scopes(request)
     reporter, site = _reporter(request), _site(request)
+    check_in_force(request.user)
     if issuer is not None:
-        if issuer.pk != request.user.pk and not is_administrator(issuer):
-            raise ExceedsRights("only an administrator issues tokens for other users")
+        check_caller(request.user, issuer)
         _check_rights(request, scopes, reporter, site)
     expires_at = _expiry(request, scopes, now, may_be_unlimited=issuer is None or is_administrator(issuer))
     if by is not None:
@@ -142,18 +141,25 @@ def issue(
 
 @transaction.atomic
 def rotate(
-    token: ApiToken, now: datetime, *, grace: timedelta = GRACE, by: ApiToken | None = None
+    token: ApiToken,
+    now: datetime,
+    *,
+    caller: User | None,
+    grace: timedelta = GRACE,
+    by: ApiToken | None = None,
 ) -> IssuedToken:
     """Issue a token in place of *token*, which stays valid for *grace* or until it expires.
 
-    The new token has those rights of *token* that its user's roles permit now. It is valid for as long as
-    *token* was when it was issued, but not beyond the end of the family. With *by*, another token asks for
-    it, which has at least the rights of *token*: no rotation prolongs the new one beyond the end of *by*.
+    *caller* asks for it, None: at the command line, whose user may have the text of any token. The new token
+    has those rights of *token* that its user's roles permit now. It is valid for as long as *token* was when
+    it was issued, but not beyond the end of the family. With *by*, another token asks for it, which has at
+    least the rights of *token*: no rotation prolongs the new one beyond the end of *by*.
 
     Raises:
         TokenEnded: *token* is revoked, expired, or was rotated before, or *by* has ended.
         InvalidTokenRequest: *grace* is out of bounds.
-        ExceedsRights: *by* lacks a right of *token*, or the roles of its user permit none of its scopes.
+        ExceedsRights: *caller* or *by* lacks a right of *token*, which may be suspended, or the roles of its
+            user permit none of its scopes.
         TooManyTokens: the user would have too many valid tokens.
     """
     if not timedelta(0) <= grace <= MOST_GRACE:
@@ -161,6 +167,9 @@ def rotate(
     old = _lock([token, by] if by is not None else [token], now)[token.pk]
     if old.rotated_at is not None:
         raise TokenEnded(f"the token {_name(token)} was rotated before")
+    check_in_force(old.user)
+    if caller is not None:
+        check_caller(old.user, caller)
     if by is not None:
         check_within(old, by)
     scopes, reporter = _present_rights(old)
@@ -187,15 +196,6 @@ def rotate(
     new = ApiToken.objects.with_text(text)
     note("token", _name(old), before=before, after={**_fields(old), "replaced_by": new.prefix})
     return IssuedToken(new, text, [scope for scope in old.scopes if scope not in scopes])
-
-
-def check_within(token: ApiToken, by: ApiToken) -> None:
-    """Raise ExceedsRights unless the token *by* may see, rotate and revoke *token*."""
-    if token.pk != by.pk and not ApiToken.objects.within(by).filter(pk=token.pk).exists():
-        raise ExceedsRights(
-            f"the token that asks has fewer rights than the token {token.pk}:"
-            " its user, scopes, reporter and site have to include those"
-        )
 
 
 def revoke(tokens: ApiTokenQuerySet, now: datetime) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import pre_delete
 
 
 class AccountsConfig(AppConfig):
@@ -13,8 +14,10 @@ class AccountsConfig(AppConfig):
             account_checks,  # noqa: F401
             events,
             factor_changes,
+            identities,
             settings_checks,  # noqa: F401
         )
 
         events.connect()
         factor_changes.connect()
+        pre_delete.connect(identities.end_acts_of_deleted, sender="monitor.Identity")

@@ -9,18 +9,21 @@ from __future__ import annotations
 import hashlib
 import logging
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Value
+from django.db.models.functions import Greatest
+from django.utils import timezone
 
 from monitor.access import audit, roles, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import doors, mail, sessions
-from monitor.models import AlertRule, ApiToken, Identity, Webhook
+from monitor.models import AlertRule, ApiToken, Hold, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
+from monitor.models.hold import IDENTITY_IS_GONE
 from monitor.models.identity import MOST_PROVIDER_SESSIONS, MOST_REASON_CHARACTERS
 from monitor.models.role import is_admitted
 
@@ -90,7 +93,7 @@ def admit(
     identity.save()
     if is_new:
         note("identity", _name(identity), after="connected")
-        _take_over(identity)
+        _note_stopped(identity, now)
     if before != identity.roles:
         note("roles by the provider", _name(identity), before=before, after=identity.roles)
     if was_suspended:
@@ -104,16 +107,17 @@ def _permit_loss_of_last_administrator() -> None:
         cursor.execute("SELECT set_config('gridcast.last_administrator_may_go', 'on', true)")
 
 
-def _take_over(identity: Identity) -> None:
-    """Let what acts for the user of *identity* act by it, if nothing is granted to the user here.
+def _note_stopped(identity: Identity, now: datetime) -> None:
+    """Note the tokens that stop because *identity* is the first of its user, and nothing is granted here.
 
-    A local account without a role reads as a viewer. With an identity, it has the roles of that.
+    A local account without a role reads as a viewer, and with an identity no more. Its tokens do not act by
+    *identity*: its roles may be more than their user had when they were issued.
     """
-    if is_admitted(identity.user, None):
+    user = identity.user
+    if is_admitted(user, None) or user.identities.exclude(pk=identity.pk).exists():
         return
-    ApiToken.objects.filter(user_id=identity.user_id, identity=None).update(identity=identity)
-    for model in (AlertRule, Webhook):
-        model.objects.filter(author_id=identity.user_id, identity=None).update(identity=identity)
+    for token in ApiToken.objects.filter(user=user, identity=None).usable(now):
+        note("token", f"{user}: {token}", before="valid", after="stopped: no role is granted here")
 
 
 @transaction.atomic
@@ -184,9 +188,7 @@ def suspend_overdue(now: datetime) -> int:
 
 @transaction.atomic
 def disconnect(identity: Identity, now: datetime) -> None:
-    """Remove *identity* and its account of the provider; revoke the tokens that were made under it.
-
-    Alert rules and webhooks of its user act by what is granted here from then on.
+    """Remove *identity* and its account of the provider, with what acts by it, as ``end_acts`` says.
 
     Raises:
         NoDoorLeft: the user could not log in any more.
@@ -196,10 +198,36 @@ def disconnect(identity: Identity, now: datetime) -> None:
             f"{identity.user} could not log in any more: no password or passkey opens the account here,"
             " as GRIDCAST_LOCAL_LOGIN says, and no other identity does. Set a password first"
         )
-    tokens.revoke(ApiToken.objects.filter(identity=identity), now)
+    end_acts(identity, now)
     note("identity", _name(identity), before="connected", after="disconnected")
     sessions.end_all(identity.user)
     identity.account.delete()
+
+
+def end_acts_of_deleted(instance: Identity, **_: Any) -> None:
+    """End what acts by an identity that is deleted by whatever way; a receiver of ``pre_delete``."""
+    end_acts(instance, timezone.now())
+
+
+def end_acts(identity: Identity, now: datetime) -> None:
+    """End what acts by *identity*, which goes: nothing that was made under it goes on with other roles.
+
+    Its tokens are revoked. Its alert rules and webhooks have no author any more, and are suspended until a
+    user saves them. A hold is a statement about the grid and stays, but one that is not in force, because its
+    author was dismissed, ends.
+    """
+    tokens.revoke(ApiToken.objects.filter(identity=identity), now)
+    for model in (AlertRule, Webhook):
+        model.objects.filter(identity=identity).update(author=None)
+    reason = identity.suspension(now)
+    if not reason:
+        return
+    # When it ceased to be in force: it did not cover the time since.
+    end = identity.suspended_at or identity.valid_until
+    holds = Hold.objects.filter(identity=identity, ended_at=None).exclude(until__lte=end)
+    for hold in holds.order_by("pk"):
+        note("hold", str(hold), before=f"not in force: {reason}", after=f"ended: {IDENTITY_IS_GONE}")
+    holds.update(ended_at=Greatest("began_at", Value(end)), ended_by=IDENTITY_IS_GONE)
 
 
 def _name(identity: Identity) -> str:

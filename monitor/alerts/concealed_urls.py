@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
 from django.utils.crypto import salted_hmac
 
 from monitor.models import AlertRule
 from monitor.models.alert import CHANGE_RULES
+from monitor.models.role import identity_of
 from monitor.models.site import may_manage_everywhere
 from monitor.webhooks import destination
 from monitor.webhooks.destination import HIDDEN, InvalidUrl
@@ -24,10 +26,14 @@ _DIGITS = 12
 
 
 def sees_urls(user: AbstractBaseUser | AnonymousUser, rule: str) -> bool:
-    """Return whether *user* may read the whole URLs of the channels of the rule named *rule*."""
+    """Return whether *user* may read the whole URLs of the channels of the rule named *rule*.
+
+    The author may while it acts by the identity by which it saved the rule, or if it saved it without one.
+    """
     if may_manage_everywhere(user, CHANGE_RULES):
         return True
-    return user.is_authenticated and AlertRule.objects.filter(name=rule, author=user.pk).exists()
+    own = AlertRule.objects.filter(Q(identity=None) | Q(identity=identity_of(user)), author=user.pk)
+    return user.is_authenticated and own.filter(name=rule).exists()
 
 
 def concealed_channels(channels: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:

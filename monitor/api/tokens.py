@@ -11,14 +11,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from monitor.access import roles, tokens
-from monitor.access.tokens import (
-    ExceedsRights,
-    IssuedToken,
-    TokenEnded,
-    TokenError,
-    TokenRequest,
-    TooManyTokens,
-)
+from monitor.access.token_callers import ExceedsRights, TokenError
+from monitor.access.tokens import IssuedToken, TokenEnded, TokenRequest, TooManyTokens
 from monitor.accounts.confirmation import is_confirmed
 from monitor.api.http.answers import created
 from monitor.api.http.auth import OWN_TOKEN_AUTH, SCHEDULER_AUTH, require_token_rights, token_of
@@ -140,7 +134,7 @@ def _changeable(request: HttpRequest, token: int) -> ApiToken:
 def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
     """Your own tokens; an administrator sees those of all users. Tokens that ended stay listed for a year.
 
-    A program sees those with at most the scopes, reporter and site of its own token.
+    A program sees those with at most the identity, scopes, reporter and site of its own token.
     """
     rows, now = _visible(request).filter(**chosen(user__username=query.user)), timezone.now()
     return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _fields(token, now))
@@ -210,7 +204,7 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
 def rotate_own_token(request: HttpRequest, order: RotationIn) -> HttpResponse:
     """For every valid token, whatever its scopes are. The new one ends with the family at the latest."""
     own: ApiToken = request.auth  # type: ignore[attr-defined]  # only tokens get here
-    return _rotated(own, order, by=None)
+    return _rotated(own, order, caller=own.user, by=None)
 
 
 @router.post(
@@ -228,12 +222,15 @@ def rotate_own_token(request: HttpRequest, order: RotationIn) -> HttpResponse:
 def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpResponse:
     """A program may rotate the token that it sends; with the scope `manage`, others with at most its rights.
 
-    The new one ends with its family at the latest, and with the token of the request.
+    A session rotates tokens of the identity by which it acts, and those without one. The new one ends with
+    its family at the latest, and with the token of the request.
     """
     found, own = subject_of(request), token_of(request)
     if own is None and found.expires_at is None:
         _check_confirmed(request)
-    return _rotated(found, order, by=None if own is None or own.pk == found.pk else own)
+    by = None if own is None or own.pk == found.pk else own
+    caller: User = request.user  # type: ignore[assignment]  # authenticated
+    return _rotated(found, order, caller=caller, by=by)
 
 
 @router.delete(
@@ -245,6 +242,8 @@ def rotate_token(request: HttpRequest, token: RowId, order: RotationIn) -> HttpR
 )
 def revoke_token(request: HttpRequest, token: RowId, query: Query[RevocationQuery]) -> Status[None]:
     """Revoking a token again has no effect. With *family*, those that came of it are revoked, too.
+
+    A session may revoke every token of its user, of whatever identity.
 
     A program may revoke the token that it sends; with the scope `manage`, others with at most its rights.
     """
@@ -266,10 +265,10 @@ def _check_confirmed(request: HttpRequest) -> None:
         )
 
 
-def _rotated(token: ApiToken, order: RotationIn, *, by: ApiToken | None) -> HttpResponse:
-    now = timezone.now()
+def _rotated(token: ApiToken, order: RotationIn, *, caller: User, by: ApiToken | None) -> HttpResponse:
+    now, grace = timezone.now(), timedelta(seconds=order.grace_seconds)
     try:
-        issued = tokens.rotate(token, now, grace=timedelta(seconds=order.grace_seconds), by=by)
+        issued = tokens.rotate(token, now, caller=caller, grace=grace, by=by)
     except TokenError as error:
         raise _refused(error) from error
     return _issued(issued, now)

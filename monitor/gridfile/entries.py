@@ -155,15 +155,15 @@ def save(
     if before != definition:
         note_change(change)
     if before is not None and author_before != author_of(noun, name):
-        note(f"author of {NOUNS[noun]}", name, before=author_before, after=author.get_username())
+        note(f"author of {NOUNS[noun]}", name, before=author_before, after=author_of(noun, name))
     return change
 
 
 def author_of(noun: str, name: str) -> str:
-    """Return the name of the author of the entry *name*; empty: it has none."""
+    """Return the author of the entry *name*, with the identity by which it acts; empty: it has none."""
     table: Any = {"alerts": AlertRule.objects, "webhooks": Webhook.objects}.get(noun)
-    names = [] if table is None else table.filter(name=name).values_list("author_name", flat=True)
-    return next(iter(names), "")
+    row = None if table is None else table.filter(name=name).select_related("identity").first()
+    return "" if row is None else row.authorship
 
 
 def remove(noun: str, name: str, seen: Entry | None, *, who: str) -> bool:

@@ -52,7 +52,8 @@ class Authored(models.Model):
     """What acts later with the rights that its *author* has then.
 
     Attributes:
-        author: the user who saved it last; null: an operator's file or command did, or the user was deleted.
+        author: the user who saved it last; null: an operator's file or command did, or the user was deleted,
+            or the identity by which it acted.
         identity: the identity by which the author acted then, whose roles it has beside those granted here.
         author_name: its name when it was saved; empty: there was none, and it may see everything.
         suspended: why the rights of its author do not permit it; empty: it is in force.
@@ -74,6 +75,11 @@ class Authored(models.Model):
     def acting(self) -> Acting | None:
         """The author and the identity by which it acts, as ``rights_of`` takes them; None: there is none."""
         return None if self.author_id is None else (self.author_id, self.identity_id)
+
+    @property
+    def authorship(self) -> str:
+        """The name of the author, with the identity by which it acts; empty: it has no author."""
+        return f"{self.author_name}, by the identity {self.identity}" if self.identity else self.author_name
 
     def present_author(self) -> AbstractBaseUser | None:
         """Return the author with its present rights; None: it was deleted, or is not admitted now."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 MAX_REASON_CHARACTERS = 500
+# ``ended_by`` of a hold that was not in force when its identity was deleted.
+IDENTITY_IS_GONE = "its author was suspended, and the identity is gone"
 
 
 class HoldKind(models.TextChoices):
@@ -102,7 +104,8 @@ class Hold(models.Model):
     """A hold: no run of a scope starts from *began_at* until *until*, or until a user resumes the scope.
 
     It keeps *identity*, by which its author acted, and is not in force while that is suspended: the author
-    was dismissed. Without one it is a statement about the grid, which stays when its author goes.
+    was dismissed. It ends when a suspended identity is deleted. Without one it is a statement about the grid,
+    which stays when its author goes.
 
     The scope is stored by name. Database triggers rename a hold when its scope is renamed, and end it when
     the scope is deleted.

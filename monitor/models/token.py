@@ -80,7 +80,7 @@ SELECT token.sha256, token.scopes ? %(scope)b AND (rights.is_administrator OR EX
         SELECT FROM monitor_suite_viewers AS viewers WHERE viewers.suite_id NOT IN (
             SELECT seen.suite_id FROM monitor_suite_viewers AS seen
             WHERE seen.group_id = ANY (rights.groups))),
-    holder.id, holder.username, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
+    holder.id, holder.username, token.identity_id, token.id, token.prefix, {_IS_USE_DUE}, reporter.name
     {_FROM} LEFT JOIN monitor_reporter AS reporter ON reporter.id = token.reporter_id, LATERAL (
         SELECT array_agg(member.group_id) AS groups,
             coalesce(bool_or(role.name = %(operator)b), false) AS is_operator,
@@ -100,6 +100,7 @@ class Sender:
         may_report: whether the token may send reports, if it has a *reporter*.
         sees_all: whether *user* may see every series; if false, the visible series have to be looked up.
         user, username: the key and the name of the user of the token.
+        identity: the identity by which the user acts with the token; None: by what was granted here.
         token, prefix: the key and the first characters of the token.
         is_use_due: whether the use of the token is to be written.
         reporter: the reporter whose reports the token may send; None: no reports.
@@ -109,10 +110,17 @@ class Sender:
     sees_all: bool
     user: int
     username: str
+    identity: int | None
     token: int
     prefix: str
     is_use_due: bool
     reporter: str | None
+
+    def acting(self) -> User:
+        """Return the user, with the rights that it has by the token."""
+        user = User.objects.get(pk=self.user)
+        act_as(user, self.identity)
+        return user
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
@@ -154,11 +162,12 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self if is_administrator(user) else self.filter(user=user.pk)
 
     def within(self, by: ApiToken) -> ApiTokenQuerySet:
-        """Return the tokens with at most the rights of *by*: its user, scopes, reporter and site.
+        """Return the tokens with at most the rights of *by*: its user, identity, scopes, reporter and site.
 
         To the token of an administrator, these are tokens of all users. When they end does not count.
         """
-        rows = self if is_administrator(by.user) else self.filter(user=by.user_id)
+        is_its_identity = models.Q(identity=None) | models.Q(identity=by.identity_id)
+        rows = self if is_administrator(by.user) else self.filter(is_its_identity, user=by.user_id)
         rows = rows if by.site_id is None else rows.filter(site=by.site_id)
         is_its_reporter = models.Q(reporter=None) | models.Q(reporter=by.reporter_id)
         return rows.filter(is_its_reporter, scopes__contained_by=by.scopes)
@@ -245,8 +254,9 @@ class _TokenRow(NamedTuple):
 def _token(text: str, row: _TokenRow) -> ApiToken:
     user = _loaded(User, id=row.user, is_superuser=row.is_superuser, username=row.username, is_active=True)
     scopes = json.loads(row.scopes)
-    fields = {"id": row.id, "user_id": row.user, "name": row.name, "prefix": prefix_of(text)}
-    token = _loaded(ApiToken, **fields, scopes=scopes, site_id=row.site, is_use_due=row.is_use_due)
+    fields = {"id": row.id, "user_id": row.user, "identity_id": row.identity, "name": row.name}
+    bounds = {"scopes": scopes, "site_id": row.site, "is_use_due": row.is_use_due}
+    token = _loaded(ApiToken, **fields, **bounds, prefix=prefix_of(text))
     token.user = user
     act_as(user, row.identity)
     keep_roles(user, row.roles.split(",") if row.roles else ())

@@ -25,6 +25,7 @@ from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry
 from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite, WebhookReceiver
 from monitor.models.alert import CHANGE_RULES
+from monitor.models.role import identity_of
 from monitor.models.site import may_manage_everywhere
 from monitor.models.visibility import sees_all
 from monitor.pages.http import alert_form, entry_form
@@ -231,9 +232,9 @@ def _edited(request: HttpRequest, rule: AlertRule | None, condition: str) -> Htt
 
 
 def _new_author(request: HttpRequest, rule: AlertRule | None, change: Change) -> Sequence[str]:
-    """Return what the user should know before it becomes the author of the rule of another user."""
-    present = rule.author_name if rule else ""
-    is_same = rule is None or rule.author_id == request.user.pk
+    """Return what the user should know before it becomes the author of a rule of another one, or identity."""
+    present, acting = rule.authorship if rule else "", (request.user.pk, identity_of(request.user))
+    is_same = rule is None or rule.acting == acting
     if is_same or (not present and sees_all(request.user)):
         return ()
     kinds = ", ".join(sorted({str(channel["kind"]) for channel in getattr(change.after, "notify", ())}))

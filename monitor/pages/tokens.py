@@ -15,11 +15,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from monitor.access import roles, tokens
-from monitor.access.tokens import IssuedToken, TokenError, TokenRequest
+from monitor.access.token_callers import TokenError, may_have_text
+from monitor.access.tokens import IssuedToken, TokenRequest
 from monitor.accounts.confirmation import is_confirmed
 from monitor.models import ApiToken, Reporter, Site
 from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.reporter import MANAGE_REPORTERS
+from monitor.models.role import is_admitted
 from monitor.models.token import LIFETIME, READ
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.confirmed import ask_to_confirm
@@ -27,6 +29,8 @@ from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.contrib.auth.models import User
 
 NEVER = "never"
@@ -85,7 +89,7 @@ def rotate(request: HttpRequest, pk: int) -> HttpResponseBase:
     if token.expires_at is None and not is_confirmed(request):
         return ask_to_confirm(request, reverse("tokens"))
     try:
-        return _show(request, issued=tokens.rotate(token, timezone.now()))
+        return _show(request, issued=tokens.rotate(token, timezone.now(), caller=_user(request)))
     except TokenError as error:
         return _show(request, error=str(error))
 
@@ -115,9 +119,9 @@ def _show(request: HttpRequest, *, issued: IssuedToken | None = None, error: str
         "usable": compute(
             request,
             "tokens",
-            lambda: [_row(token, now) for token in usable.annotate(has_derived=Exists(derived))],
+            lambda: _rows(usable.annotate(has_derived=Exists(derived)), user, now),
         ),
-        "ended": compute(request, "tokens", lambda: [_row(token, now) for token in ended[:MOST_ENDED]]),
+        "ended": compute(request, "tokens", lambda: _rows(ended[:MOST_ENDED], user, now)),
         "scopes": [(scope, SCOPE_TITLES[scope]) for scope in offered],
         "reporters": compute(
             request,
@@ -143,12 +147,32 @@ def _submitted(request: HttpRequest, error: str) -> dict[str, Any]:
     return {name: sent.getlist(name) if name == "scopes" else sent.get(name, "") for name in FIELDS}
 
 
-def _row(token: ApiToken, now: datetime) -> dict[str, Any]:
-    return {"token": token, "state": token.state(now), "bound_to": token.reporter or token.site}
+def _rows(found: Iterable[ApiToken], user: User, now: datetime) -> list[dict[str, Any]]:
+    """Return what the page shows of the tokens *found* of *user*; *stopped* says why one is not valid now."""
+    listed = list(found)
+    of_each = {token.identity_id: token for token in listed}
+    stopped = {identity: _stopped(token, user, now) for identity, token in of_each.items()}
+    return [
+        {
+            "token": token,
+            "state": token.state(now),
+            "bound_to": token.reporter or token.site,
+            "stopped": stopped[token.identity_id],
+            "may_rotate": not stopped[token.identity_id] and may_have_text(user, user.pk, token.identity_id),
+        }
+        for token in listed
+    ]
+
+
+def _stopped(token: ApiToken, user: User, now: datetime) -> str:
+    if is_admitted(user, token.identity_id):
+        return ""
+    return token.identity.suspension(now) if token.identity else "no role is granted here"
 
 
 def _own(request: HttpRequest) -> Any:
-    return ApiToken.objects.filter(user=request.user.pk).select_related("user", "reporter", "site")
+    own = ApiToken.objects.filter(user=request.user.pk)
+    return own.select_related("user", "identity", "reporter", "site")
 
 
 def _user(request: HttpRequest) -> User:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth.models import User
 from django.utils import timezone
 from ninja.security import HttpBearer, SessionAuth
 
@@ -155,7 +154,7 @@ def report_rights(request: HttpRequest) -> ReportRights:
             "the token is bound to no reporter and may send no reports; an administrator issues one that is:"
             " manage.py token issue USER --scope report --reporter NAME",
         )
-    visible = None if sender.sees_all else Series.objects.visible_to(User.objects.get(pk=sender.user))
+    visible = None if sender.sees_all else Series.objects.visible_to(sender.acting())
     return ReportRights(sender.reporter, visible)
 
 

@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor.access import roles, tokens
-from monitor.access.tokens import TokenError, TokenRequest
+from monitor.access.token_callers import TokenError
+from monitor.access.tokens import TokenRequest
 from monitor.models import ApiToken, Reporter
 from monitor.models.role import act_as
 from monitor.models.token import LIFETIME, READ, SCOPES
@@ -65,7 +66,7 @@ class Command(BaseCommand):
                 case "list":
                     self._list(options["user"], now, with_ended=options["all"])
                 case "issue":
-                    self.stdout.write(tokens.issue(_request(options), now).text)
+                    self.stdout.write(tokens.issue(_request(options), now, issuer=None).text)
                 case "rotate":
                     self._rotate(_find(options["token"], now).get(), _hours(options["grace_hours"]), now)
                 case _:
@@ -78,7 +79,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _rotate(self, token: ApiToken, grace: timedelta, now: datetime) -> None:
-        issued = tokens.rotate(token, now, grace=grace)
+        issued = tokens.rotate(token, now, caller=None, grace=grace)
         if issued.dropped_scopes:
             dropped = ", ".join(issued.dropped_scopes)
             self.stderr.write(f"without {dropped}, which the roles of {token.user} do not permit any more")

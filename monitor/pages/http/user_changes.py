@@ -250,6 +250,8 @@ class DisconnectIdentity(ChangeForm):
     def effects(self) -> list[str]:
         return [
             "Its roles go, API tokens that were made under it are revoked, and the user's sessions end.",
+            "Alert rules and webhooks that were saved under it are suspended until a user saves them.",
+            "Pauses of it go on if it is in force; if it is suspended, they end.",
             "A login there does not open this account any more.",
         ]
 

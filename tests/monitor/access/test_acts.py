@@ -98,6 +98,7 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         agent = reporter_rows.enrolled("agent", now - HOUR, site="own")
         reporter_rows.status(agent, now - HOUR)
         builders.circle("watched", [own], reporter=agent, schedule="")
+        builders.series("told", {"host": [own]}, probe="reported", schedule="", reporter=agent)
         few = Group.objects.create(name="few")
         hidden = builders.suite("hidden")
         hidden.viewers.add(few)
@@ -174,7 +175,22 @@ def _deleted(world: World, author: User) -> None:
 
 
 def _suspended(world: World, author: User) -> None:
-    author.identities.update(suspended="none of the groups has a role")
+    author.identities.update(suspended="none of the groups has a role", suspended_at=world.now)
+
+
+def _identity_deleted(world: World, author: User) -> None:
+    for identity in author.identities.all():
+        identity.account.delete()
+
+
+def _suspended_then_identity_deleted(world: World, author: User) -> None:
+    _suspended(world, author)
+    _identity_deleted(world, author)
+
+
+def _suspended_then_deleted(world: World, author: User) -> None:
+    _suspended(world, author)
+    author.delete()
 
 
 def _unseen(world: World, author: User) -> None:
@@ -192,6 +208,16 @@ def _suite_hidden(world: World, author: User) -> None:
         suite.viewers.add(world.few)
 
 
+def _suite_of_its_role(world: World, author: User) -> None:
+    """The viewers of all suites but the hidden one are the users with a role of the author, else the few."""
+    brought = author.identities.values_list("roles", flat=True)
+    names = {grant.role.value for grant in roles.grants_of(author)}
+    names |= {name.partition(":")[0] for names in brought for name in names}
+    viewers = Group.objects.filter(name__in=names) if names else [world.few]
+    for suite in Suite.objects.exclude(pk=world.hidden.pk):
+        suite.viewers.add(*viewers)
+
+
 def _moved_to_hidden_suite(world: World, author: User) -> None:
     Series.objects.update(suite=world.hidden)
 
@@ -207,19 +233,24 @@ CHANGES: Mapping[str, Callable[[World, User], None]] = {
     "disabled": _disabled,
     "deleted": _deleted,
     "suspended": _suspended,
+    "identity deleted": _identity_deleted,
+    "suspended, then identity deleted": _suspended_then_identity_deleted,
+    "suspended, then deleted": _suspended_then_deleted,
     "no login for long": _unseen,
     "other identity refused": _other_identity_refused,
     "suite hidden": _suite_hidden,
+    "suite of its role": _suite_of_its_role,
     "moved to hidden suite": _moved_to_hidden_suite,
     "moved to other site": _moved_to_other_site,
 }
-GONE = {"disabled", "deleted"}
+GONE = {"disabled", "deleted", "suspended, then deleted"}
+DISMISSED = {"suspended", "no login for long", "suspended, then identity deleted", "suspended, then deleted"}
 HIDDEN = {"suite hidden", "moved to hidden suite"}
 
 
 def _is_kept_off(author: str, change: str) -> bool:
     """Return whether *change* leaves the author no way in."""
-    return change in GONE or (author.endswith(BY_PROVIDER) and change in {"suspended", "no login for long"})
+    return change in GONE or (author.endswith(BY_PROVIDER) and change in DISMISSED | {"identity deleted"})
 
 
 def _lost_rights(author: str, change: str) -> bool:
@@ -230,6 +261,8 @@ def _lost_rights(author: str, change: str) -> bool:
 
 def _sees(author: str, change: str) -> bool:
     """Return whether an author that kept its roles may see the series after *change*."""
+    if author in {"no role", "permitted"} and change == "suite of its role":
+        return False
     return author in SEES_ALL or author.endswith("of the few") or change not in HIDDEN
 
 
@@ -347,6 +380,15 @@ def _enrols(_world: World, code: EnrolmentCode) -> bool:
 def _token(world: World, author: User) -> Client:
     text = ApiToken.objects.issue(author, "x", ["read"])
     return Client(headers={"Authorization": f"Bearer {text}"})
+
+
+def _sender(world: World, author: User) -> Client:
+    text = ApiToken.objects.issue(author, "x", ["report"], world.reporter)
+    return Client(headers={"Authorization": f"Bearer {text}"})
+
+
+def _reports(_world: World, client: Client) -> bool:
+    return client.post("/api/v1/series/told/ping").status_code == 200
 
 
 def _session(world: World, author: User) -> Client:
@@ -476,6 +518,10 @@ def _enrols_while_managed(author: str, change: str) -> bool:
     return author in SEES_ALL | at and not _lost_rights(author, change)
 
 
+def _reports_while_managed(author: str, change: str) -> bool:
+    return _enrols_while_managed(author, change) and _sees(author, change)
+
+
 def _reads(author: str, change: str) -> bool:
     """Of an open suite, every admitted user whose only role is not ``scheduler``."""
     if change == "lost role":
@@ -490,8 +536,8 @@ def _configuration(author: str, change: str) -> bool:
 
 
 def _unless_suspended(author: str, change: str) -> bool:
-    """A hold stays when its author goes, but not while the identity by which it was made is suspended."""
-    return not author.endswith(BY_PROVIDER) or change not in {"suspended", "no login for long"}
+    """A hold stays when its author goes, but not after the identity by which it was made was suspended."""
+    return not author.endswith(BY_PROVIDER) or change not in DISMISSED
 
 
 def _for_good(_author: str, _change: str) -> bool:
@@ -515,6 +561,7 @@ ACTS: Mapping[str, Act] = {
     "webhook": Act(_webhook, _is_due, _tells_all, ("Webhook.author", "Webhook.author_name")),
     "enrolment code": Act(_enrolment_code, _enrols, _enrols_while_managed, ("EnrolmentCode.created_by",)),
     "token": Act(_token, _reads_series, _configuration, ("ApiToken.user",)),
+    "token that reports": Act(_sender, _reports, _reports_while_managed),
     "session": Act(_session, _exports, _reads),
     # Statements about the grid, which any user with the right may end.
     "hold": Act(_hold, _holds, _unless_suspended, ("Hold.who",)),

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def first() -> IssuedToken:
     user = User.objects.create_superuser("ada")
-    return tokens.issue(TokenRequest(user, "first", [READ, MANAGE]), timezone.now())
+    return tokens.issue(TokenRequest(user, "first", [READ, MANAGE]), timezone.now(), issuer=None)
 
 
 def issue(first: IssuedToken) -> None:
@@ -35,7 +35,7 @@ def issue(first: IssuedToken) -> None:
 
 
 def rotate(first: IssuedToken) -> None:
-    tokens.rotate(first.token, timezone.now())
+    tokens.rotate(first.token, timezone.now(), caller=None)
 
 
 def revoke(first: IssuedToken) -> None:

@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from monitor.access import roles, tokens
 from monitor.access.roles import Grant
-from monitor.access.tokens import ExceedsRights, TokenEnded, TooManyTokens
+from monitor.access.token_callers import ExceedsRights
+from monitor.access.tokens import TokenEnded, TooManyTokens
 from monitor.models import ApiToken, AuditEvent, PingKey, Reporter, Site
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, READ, REPORT, RUN, SCOPES
@@ -131,24 +132,24 @@ def test_rotation_ends_with_the_family(operator: User) -> None:
         now += 10 * DAY
         if now > end:
             break
-        token = tokens.rotate(token, now, grace=timedelta(0)).token
+        token = tokens.rotate(token, now, grace=timedelta(0), caller=None).token
         ApiToken.objects.filter(pk=token.pk).update(created_at=now)
         assert token.family_expires_at == end
         assert token.expires_at is not None
         assert abs(token.expires_at - min(now + 30 * DAY, end)) < timedelta(minutes=5)
     with pytest.raises(TokenEnded):
-        tokens.rotate(token, now)
+        tokens.rotate(token, now, caller=None)
 
 
 def test_a_token_that_lives_longer_than_families_ends_its_own(operator: User) -> None:
     long = issued(operator, days=3650).token
     assert long.family_expires_at == long.expires_at
-    new = tokens.rotate(long, timezone.now() + 100 * DAY).token
+    new = tokens.rotate(long, timezone.now() + 100 * DAY, caller=None).token
     assert new.expires_at == long.expires_at
 
 
 def test_a_token_that_never_expires_has_a_family_without_an_end(operator: User) -> None:
-    new = tokens.rotate(issued(operator, days=None).token, timezone.now()).token
+    new = tokens.rotate(issued(operator, days=None).token, timezone.now(), caller=None).token
     assert (new.expires_at, new.family_expires_at) == (None, None)
 
 
@@ -166,10 +167,10 @@ def test_no_token_that_a_program_issues_or_rotates_outlives_its_own(operator: Us
     assert rotated["family_expires_at"] == rotated["expires_at"] == end
     late = timezone.now() + 19 * DAY
     for each in (text, rotated["token"]):
-        last = tokens.rotate(ApiToken.objects.with_text(each), late).token
+        last = tokens.rotate(ApiToken.objects.with_text(each), late, caller=None).token
         assert last.expires_at == parent.token.expires_at
     with pytest.raises(TokenEnded):
-        tokens.rotate(last, timezone.now() + 31 * DAY)
+        tokens.rotate(last, timezone.now() + 31 * DAY, caller=None)
 
 
 def test_a_rotated_token_issues_nothing_for_longer_than_its_grace_time(operator: User) -> None:
@@ -217,7 +218,7 @@ def test_a_token_at_a_site_that_its_user_lost_loses_the_scopes_that_are_bound(op
         roles.grant(bob, Grant(UserRole.SITE_ADMIN, site))
     token = issued(User.objects.get(pk=bob.pk), READ, RUN, site="ncsa").token
     roles.revoke(bob, Grant(UserRole.SITE_ADMIN, "ncsa"))
-    new = tokens.rotate(token, timezone.now()).token
+    new = tokens.rotate(token, timezone.now(), caller=None).token
     assert (new.scopes, str(new.site)) == ([READ], "ncsa")
 
 
@@ -225,7 +226,7 @@ def test_a_token_without_a_right_that_is_left_is_not_rotated(operator: User) -> 
     old = issued(operator, RUN)
     roles.revoke(operator, Grant(UserRole.OPERATOR))
     with pytest.raises(ExceedsRights, match=r"the present roles of ada permit none of the scopes .*: run"):
-        tokens.rotate(old.token, timezone.now())
+        tokens.rotate(old.token, timezone.now(), caller=None)
     old.token.refresh_from_db()
     assert old.token.rotated_at is None
 
@@ -236,16 +237,16 @@ def test_rotation_does_not_exceed_the_number_of_tokens_of_a_user(operator: User)
         ApiToken(user=operator, name="x", sha256=f"{number}") for number in range(tokens.MOST_TOKENS - 1)
     )
     with pytest.raises(TooManyTokens, match="revoke some first, or rotate without grace"):
-        tokens.rotate(token, timezone.now())
-    tokens.rotate(token, timezone.now(), grace=timedelta(0))
+        tokens.rotate(token, timezone.now(), caller=None)
+    tokens.rotate(token, timezone.now(), grace=timedelta(0), caller=None)
 
 
 def test_a_revoked_token_and_the_ancestors_of_valid_ones_stay_listed(operator: User) -> None:
     now = timezone.now()
     revoked, first = issued(operator, now=now).token, issued(operator, days=30, now=now)
     tokens.revoke(ApiToken.objects.filter(pk=revoked.pk), now)
-    second = tokens.rotate(first.token, now)
-    tokens.rotate(second.token, now)
+    second = tokens.rotate(first.token, now, caller=None)
+    tokens.rotate(second.token, now, caller=None)
     assert tokens.expire(now + 364 * DAY) == 0
     ApiToken.objects.filter(rotated_at=None, revoked_at=None).update(expires_at=None)
     assert tokens.expire(now + 900 * DAY) == 1  # the revoked one: the others lead to one that is valid

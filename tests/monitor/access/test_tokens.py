@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from monitor.access import roles, tokens
 from monitor.access.roles import Grant
+from monitor.access.token_callers import ExceedsRights
 from monitor.access.tokens import (
-    ExceedsRights,
     InvalidTokenRequest,
     IssuedToken,
     TokenEnded,
@@ -141,7 +141,7 @@ def test_a_token_that_is_bound_to_a_site_changes_nothing_elsewhere(operator: Use
 def test_a_rotated_token_stays_valid_for_the_grace_time(operator: User) -> None:
     now = timezone.now()
     old = issued(operator, READ, RUN, days=10, now=now)
-    new = tokens.rotate(old.token, now, grace=timedelta(hours=2))
+    new = tokens.rotate(old.token, now, grace=timedelta(hours=2), caller=None)
     assert (new.token.scopes, new.token.name, new.token.user) == ([READ, RUN], "test", operator)
     assert call(old.text).json()["token"]["prefix"] == old.token.prefix
     assert call(new.text).json()["token"]["prefix"] == new.token.prefix
@@ -149,18 +149,18 @@ def test_a_rotated_token_stays_valid_for_the_grace_time(operator: User) -> None:
     assert old.token.expires_at == now + timedelta(hours=2)
     assert old.token.state(now) == "rotated"
     with pytest.raises(TokenEnded, match="was rotated before"):
-        tokens.rotate(old.token, now)
+        tokens.rotate(old.token, now, caller=None)
     ApiToken.objects.filter(pk=old.token.pk).update(expires_at=now - timedelta(seconds=1))
     assert call(old.text).status_code == 401
 
 
 def test_rotation_does_not_prolong_the_old_token(operator: User) -> None:
     old = issued(operator, days=1, now=NOW)
-    tokens.rotate(old.token, NOW, grace=timedelta(days=20))
+    tokens.rotate(old.token, NOW, grace=timedelta(days=20), caller=None)
     old.token.refresh_from_db()
     assert old.token.expires_at == NOW + timedelta(days=1)
     with pytest.raises(InvalidTokenRequest, match="grace: expected 0 s to 2592000 s"):
-        tokens.rotate(issued(operator).token, NOW, grace=timedelta(days=31))
+        tokens.rotate(issued(operator).token, NOW, grace=timedelta(days=31), caller=None)
 
 
 def test_a_revoked_token_is_refused_at_once_and_stays_listed(operator: User) -> None:
@@ -168,7 +168,7 @@ def test_a_revoked_token_is_refused_at_once_and_stays_listed(operator: User) -> 
     assert call(token.text, f"tokens/{token.token.pk}", "delete").status_code == 204
     assert call(token.text).status_code == 401
     with pytest.raises(TokenEnded):
-        tokens.rotate(token.token, timezone.now())
+        tokens.rotate(token.token, timezone.now(), caller=None)
     (listed,) = call(issued(operator).text, "tokens").json()["tokens"][1:]
     assert (listed["id"], listed["state"]) == (token.token.pk, "revoked")
 

@@ -262,6 +262,7 @@ def _tokens(world: World) -> None:
             ApiToken.objects.with_text(text),
             rotated_at,
             grace=timedelta(minutes=1) if valid_as is None else GRACE,
+            caller=None,
         )
         name = f"rotated token {'in' if valid_as else 'after'} its grace time"
         world.identities.append(Identity(name, valid_as, _with(text), frozenset(SCOPES), user="operator"))

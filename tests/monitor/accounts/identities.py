@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from allauth.socialaccount.models import SocialAccount
 from django.utils import timezone
 
+from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import Identity
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django.test import Client
 
 
 def identity_of(user: User, *roles: str, **fields: Any) -> Identity:
@@ -25,3 +27,12 @@ def identity_of(user: User, *roles: str, **fields: Any) -> Identity:
         "valid_until": now + timedelta(days=14),
     }
     return Identity.objects.create(user=user, roles=list(roles), **{**usual, **fields})
+
+
+def session_by(browser: Client, user: User, identity: Identity | None) -> Client:
+    """Let a session of *user* begin in *browser* that acts by *identity*; None: by what is granted here."""
+    browser.force_login(user)
+    session = browser.session
+    session[IDENTITY_KEY] = identity.pk if identity else None
+    session.save()
+    return browser

@@ -13,8 +13,9 @@ from django.test import Client
 from monitor.alerts.concealed_urls import concealed_channels
 from monitor.models import AlertRule, AuditEvent, Site
 from monitor.models.author import by
-from monitor.models.role import UserRole
+from monitor.models.role import UserRole, act_as
 from monitor.webhooks.destination import HIDDEN
+from tests.monitor.accounts.identities import identity_of, session_by
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +60,15 @@ def test_the_author_reads_its_own_url(site_admin: Client) -> None:
     AlertRule.objects.update(**by(User.objects.get(username="ada")))
     assert site_admin.get(ENTRY).json()["entry"]["notify"] == [CHANNEL]
     assert SECRET in site_admin.get(FORM).content.decode()
+
+
+def test_the_author_does_not_read_it_in_a_session_of_another_identity(rule: AlertRule) -> None:
+    ada = builders.user("ada")
+    identities = [identity_of(ada, "site_admin:ncsa") for _ in range(2)]
+    act_as(ada, identities[0].pk)
+    AlertRule.objects.update(**by(ada))
+    reads = [SECRET in session_by(Client(), ada, each).get(FORM).content.decode() for each in identities]
+    assert reads == [True, False]
 
 
 def test_neither_the_form_nor_its_token_has_the_path(site_admin: Client, operator: Client) -> None:

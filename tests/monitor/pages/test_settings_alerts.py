@@ -14,10 +14,11 @@ from django.utils import timezone
 
 from monitor.alerts import channels, conditions, reporter_conditions, try_channel
 from monitor.alerts.replay import replay_rule
-from monitor.models import Alert, AlertRule, Notification, Run, Series
+from monitor.models import Alert, AlertRule, AuditEvent, Notification, Run, Series
 from monitor.models.role import UserRole
 from monitor.models.run import State
 from monitor.pages.http import alert_form
+from tests.monitor.accounts.identities import identity_of, session_by
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 from tests.monitor.pages.test_settings_series import fields_of, seen_of, sent
@@ -74,6 +75,33 @@ def test_the_user_that_saves_a_rule_of_another_user_is_told_that_it_becomes_the_
     sent(other, path, 302, form, reviewed=reviewed)
     rule.refresh_from_db()
     assert (rule.author_name, rule.author, rule.suspended) == ("eve", User.objects.get(username="eve"), "")
+
+
+def test_a_rule_saved_in_a_session_of_another_identity_has_the_rights_of_that_one_and_says_so(
+    grid: Grid,
+) -> None:
+    ada = builders.user("ada")
+    wide, narrow = identity_of(ada, "operator"), identity_of(ada, "operator")
+    first, second = (session_by(Client(), ada, each) for each in (wide, narrow))
+    sent(first, NEW, 302, FORM, seen=seen(first))
+    rule = AlertRule.objects.get(name="two-in-a-row")
+    assert rule.acting == (ada.pk, wide.pk)
+    path = "/settings/alerts/edit/two-in-a-row/"
+    texts = {"watches.suites": ["main"], "notify.0.to": FORM["notify.0.to"]}
+    form = {**fields_of(second, path), **texts, "verb": "save"}
+    page = sent(second, path, 200, form)
+    assert f"The rule was of ada, by the identity {wide}. Saved by you, it watches what you may see" in page
+    (reviewed,) = re.findall(r'name="reviewed" value="([^"]+)"', page)
+    sent(second, path, 302, form, reviewed=reviewed)
+    rule.refresh_from_db()
+    assert rule.acting == (ada.pk, narrow.pk)
+    (change,) = (
+        each
+        for event in AuditEvent.objects.all()
+        for each in event.changes
+        if each["kind"].startswith("author of")
+    )
+    assert change["after"] == f"ada, by the identity {narrow}"
 
 
 def test_errors_of_threshold_and_channel_stand_beside_their_fields(operator: Client) -> None:
