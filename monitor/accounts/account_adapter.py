@@ -12,7 +12,16 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import attempts, doors, events, factor_duty, factor_failures, known_browsers, sessions
+from monitor.accounts import (
+    attempts,
+    door_reasons,
+    doors,
+    events,
+    factor_duty,
+    factor_failures,
+    known_browsers,
+    sessions,
+)
 from monitor.accounts.environment import AUTH_TIME
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
@@ -93,13 +102,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         by_provider = "sociallogin" in (kwargs.get("signal_kwargs") or {})  # its adapter has asked for roles
         if refusal is not None or by_provider or doors.has_local_door(user, timezone.now()):
             return refusal
-        why = doors.closed_because(user)
-        events.refuse(request, user.get_username(), f"no local door{f': {why}' if why else ''}")
-        context = {
-            "reason": "no_local_door",
-            "suspended": why,
-            "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
-        }
+        closed = door_reasons.closed_door(user, timezone.now())
+        events.refuse(request, user.get_username(), f"no local door: {closed.reason if closed else ''}")
+        context = {"reason": "no_local_door", "name": user.get_username(), "closed": closed}
         return render(request, "pages/login_refused.html", context, status=HTTPStatus.FORBIDDEN)
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
