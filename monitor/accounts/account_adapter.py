@@ -88,7 +88,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         with attempts.password_attempt(request, name) as attempt:
             user = authenticate(request, username=name, password=credentials["password"])
             if user is None:
-                events.refuse(request, name, "wrong name or password")
+                is_disabled = hasattr(request, "is_of_disabled_account")
+                reason = "the account is disabled" if is_disabled else "wrong name or password"
+                events.refuse(request, name, reason)
                 return None
             attempt.succeed()
             if request.user.is_authenticated and not doors.has_local_door(user, timezone.now()):
