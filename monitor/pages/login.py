@@ -19,6 +19,7 @@ from django.urls import path, reverse
 from monitor.accounts import attempts, codes, login_stage, passkeys, sessions
 from monitor.accounts.provider.logout import logout_url
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
+from monitor.models.role import opens_admin
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -103,6 +104,8 @@ def cancel(request: HttpRequest) -> HttpResponse:
 
 def admin_login(request: HttpRequest) -> HttpResponseBase:
     """Send visitors of the admin site to the login of all pages: it throttles and asks for second factors."""
+    if opens_admin(request.user):
+        return redirect("admin:index")
     if request.user.is_authenticated:
         raise PermissionDenied("Your account may not open the admin site.")
     return redirect_to_login(request.GET.get("next", "/admin/"))
