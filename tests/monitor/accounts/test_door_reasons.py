@@ -286,3 +286,15 @@ def test_a_page_refused_for_the_account_does_not_advise_to_ask_for_roles(
         browser.get("/account/password/")
     )
     assert "An administrator grants roles." in text_of(browser.get("/access/"))
+
+
+def test_the_login_says_why_a_session_that_began_with_a_password_has_no_role_any_more(
+    reader: User, browser: Client
+) -> None:
+    identity_of(reader, "operator")
+    roles.grant(reader, Grant(UserRole.OPERATOR))
+    log_in(browser, reader)
+    roles.revoke(User.objects.get(pk=reader.pk), Grant(UserRole.OPERATOR))
+    page = browser.get("/series/", follow=True)
+    assert f"Your session as {reader} has no role any more: its roles come from Grid Login." in text_of(page)
+    assert "has no role any more" not in text_of(Client().get("/login/"))
