@@ -10,14 +10,19 @@ from django.db.utils import OperationalError, ProgrammingError
 from monitor.env import InvalidVariable
 from monitor.management.recorded_commands import RecordingUtility
 
+BROKEN_PIPE = 128 + 13  # as the shell says of a process that SIGPIPE has ended
 NO_TABLE = "42P01"  # PostgreSQL's code
 
 
 def main() -> None:
     try:
         RecordingUtility(sys.argv).execute()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # as of "manage.py audit | head": the reader has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes at its end
+        sys.exit(BROKEN_PIPE)
     except (InvalidVariable, OSError, OperationalError, ProgrammingError) as error:
         if "--traceback" in sys.argv or (isinstance(error, ProgrammingError) and not _lacks_tables(error)):
             raise

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
+from http import HTTPStatus
 from typing import Any
 
 from monitor.clipping import MOST_MESSAGE, clipped
@@ -95,6 +96,18 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return without_ping_keys(super().format(record))
+
+
+class Refusals(logging.Filter):
+    """Log a request that was refused (4xx) as one line, with the reason instead of a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        status = getattr(record, "status_code", 0)
+        if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and record.exc_info:
+            reason = " ".join(str(record.exc_info[1]).split())
+            record.exc_info = None
+            record.msg, record.args = f"{record.getMessage()}{f': {reason}' if reason else ''}", ()
+        return True
 
 
 class BusyAnswers(OneAMinute):

@@ -360,11 +360,12 @@ LOGGING = {
     "filters": {
         "busy": {"()": "monitor.log.BusyAnswers"},
         "refused hosts": {"()": "monitor.log.RefusedHosts"},
+        "refusals": {"()": "monitor.log.Refusals"},
         "request": {"()": "monitor.log.RequestId"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "loggers": {
-        "django.request": {"filters": ["busy"]},
+        "django.request": {"filters": ["busy", "refusals"]},
         "fido2": {
             "level": "WARNING"
         },  # it takes passkeys for accepted that are then refused for their counter

@@ -15,5 +15,6 @@ urlpatterns = [
 ]
 
 handler400 = "monitor.pages.http.errors.bad_request"
+handler403 = "monitor.pages.http.errors.permission_denied"
 handler404 = "monitor.pages.http.errors.not_found"
 handler500 = "monitor.pages.http.errors.server_error"

@@ -42,6 +42,7 @@ _CONFIGURED = (
     "site",
     "suite",
 )
+MOST_NAMED = 20  # sites, in a message
 _ACCOUNTS = ("apitoken", "siteadministrator")  # only administrators see those of others
 # A superuser needs no permissions. A site admin has none: querysets give the rights at the own sites.
 _PERMISSIONS: dict[UserRole, Q] = {
@@ -104,12 +105,14 @@ def checked_grant(role: str, site: str | None = None) -> Grant:
         raise InvalidGrant(f"expected one of the roles {', '.join(UserRole.values)}, got {role!r}")
     if (role == UserRole.SITE_ADMIN) != (site is not None):
         raise InvalidGrant(
-            f"the role {role} is granted at a site: name the site"
+            f"the role {role} is granted at a site: name the site (by command: {role}:SITE)"
             if role == UserRole.SITE_ADMIN
             else f"the role {role} is not granted at a site, got {site!r}"
         )
     if site is not None and not Site.objects.filter(name=site).exists():
-        raise InvalidGrant(f"there is no site {site!r}")
+        names = list(Site.objects.order_by("name").values_list("name", flat=True)[: MOST_NAMED + 1])
+        shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+        raise InvalidGrant(f"there is no site {site!r}; there are: {shown or 'none'}")
     return Grant(UserRole(role), site)
 
 

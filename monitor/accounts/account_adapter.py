@@ -12,7 +12,16 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import attempts, doors, events, factor_duty, factor_failures, known_browsers, sessions
+from monitor.accounts import (
+    attempts,
+    door_reasons,
+    doors,
+    events,
+    factor_duty,
+    factor_failures,
+    known_browsers,
+    sessions,
+)
 from monitor.accounts.environment import AUTH_TIME
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
@@ -79,7 +88,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         with attempts.password_attempt(request, name) as attempt:
             user = authenticate(request, username=name, password=credentials["password"])
             if user is None:
-                events.refuse(request, name, "wrong name or password")
+                is_disabled = hasattr(request, "is_of_disabled_account")
+                reason = "the account is disabled" if is_disabled else "wrong name or password"
+                events.refuse(request, name, reason)
                 return None
             attempt.succeed()
             if request.user.is_authenticated and not doors.has_local_door(user, timezone.now()):
@@ -93,13 +104,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         by_provider = "sociallogin" in (kwargs.get("signal_kwargs") or {})  # its adapter has asked for roles
         if refusal is not None or by_provider or doors.has_local_door(user, timezone.now()):
             return refusal
-        why = doors.closed_because(user)
-        events.refuse(request, user.get_username(), f"no local door{f': {why}' if why else ''}")
-        context = {
-            "reason": "no_local_door",
-            "suspended": why,
-            "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
-        }
+        closed = door_reasons.closed_door(user, timezone.now())
+        events.refuse(request, user.get_username(), f"no local door: {closed.reason if closed else ''}")
+        context = {"reason": "no_local_door", "name": user.get_username(), "closed": closed}
         return render(request, "pages/login_refused.html", context, status=HTTPStatus.FORBIDDEN)
 
     def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:

@@ -11,10 +11,27 @@ from monitor.models.role import is_administrator, permissions_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
+    from django.http import HttpRequest
 
 
 class RightsBackend(ModelBackend):
     """Django asks separately for the permissions of a user and of its groups."""
+
+    _request: HttpRequest | None = None  # each attempt to log in makes a backend of its own
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
+    ) -> Any:
+        """Return the user; note in *request* that the password of a disabled account was right."""
+        self._request = request
+        return super().authenticate(request, username, password)
+
+    def user_can_authenticate(self, user: Any) -> bool:
+        """Return whether *user* is active; in ``authenticate``, Django asks once the password was right."""
+        is_active: bool = super().user_can_authenticate(user)
+        if self._request is not None and not is_active:
+            self._request.is_of_disabled_account = True  # type: ignore[attr-defined]  # read for the log
+        return is_active
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         if obj is not None or not isinstance(user_obj, User) or is_administrator(user_obj):

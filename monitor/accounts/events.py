@@ -1,6 +1,7 @@
 """What happens to accounts, in the log and for the audit record: logins, refusals, passwords, second factors.
 
 One line each, with the name as it was given, quoted, and the address: tools such as fail2ban can read them.
+A refusal begins with what was refused: a login, a confirmation of a user that is logged in, or a connection.
 """
 
 from __future__ import annotations
@@ -18,10 +19,24 @@ from monitor.accounts import factor_failures, sessions
 from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.contrib.auth.models import AbstractBaseUser, User
     from django.http import HttpRequest
 
 logger = logging.getLogger(__name__)
+
+CONFIRMATION, CONNECTION = "confirmation", "connection"
+# What is refused after a login at the provider, and why, by the reason of the page.
+PROVIDER_REFUSALS: Mapping[str, tuple[str, str]] = {
+    "no_role": ("login", "none of the groups that it named has a role here"),
+    "name_taken": ("login", "an account of this name, or of one that is alike, is not connected"),
+    "name_refused": ("login", "the name looks like another one"),
+    "not_connected": (CONNECTION, "confirmed too early, begun by another user, or all identities are taken"),
+    "confirmed_by_another": (CONFIRMATION, "another account of the provider logged in"),
+    "confirmed_too_early": (CONFIRMATION, "it named no login within the last five minutes"),
+    "confirms_here": (CONFIRMATION, "the account confirms here, not there"),
+}
 
 
 def connect() -> None:
@@ -40,11 +55,27 @@ def record(request: HttpRequest, name: str, event: str) -> None:
     logger.info("%s: user %r from %s", event, name, _source(request))
 
 
-def refuse(request: HttpRequest, name: str, reason: str) -> None:
-    """Log that a login as *name* was refused, and announce it as Django does a wrong password."""
+def refuse(request: HttpRequest, name: str, reason: str, act: str = "") -> None:
+    """Log that *act* of the account *name* was refused, and announce it as Django does a wrong password.
+
+    Without an act, a user that is logged in has tried to confirm something, and any other to log in.
+    """
+    act = act or (CONFIRMATION if request.user.is_authenticated else "login")
     one_line = " ".join(reason.split())  # it may have the text of an identity provider
-    logger.warning("login refused: user %r from %s: %s", name, _source(request), one_line)
+    logger.warning("%s refused: user %r from %s: %s", act, name, _source(request), one_line)
     user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+
+
+def refuse_by_provider(request: HttpRequest, name: str, provider: str, code: str) -> None:
+    """Log in words that what *name* did at *provider* was refused for *code* of ``PROVIDER_REFUSALS``."""
+    act, words = PROVIDER_REFUSALS[code]
+    refuse(request, name, f"{provider}: {words}", act)
+
+
+def refuse_logout(request: HttpRequest, reason: str) -> None:
+    """Log that a logout which the provider reported was refused; it names no user before it is verified."""
+    logger.warning("logout by the provider refused: from %s: %s", _source(request), " ".join(reason.split()))
+    user_login_failed.send(sender=__name__, credentials={}, request=request)
 
 
 def _source(request: HttpRequest) -> str:

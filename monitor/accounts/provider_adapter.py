@@ -160,7 +160,7 @@ def _is_begun_by(request: HttpRequest, state: Mapping[str, Any]) -> bool:
 
 def _refused(request: HttpRequest, sociallogin: SocialLogin, reason: str) -> ImmediateHttpResponse:
     name = sociallogin.user.get_username()
-    events.refuse(request, name, f"{identity_provider().name}: {reason}")
+    events.refuse_by_provider(request, name, identity_provider().name, reason)
     return ImmediateHttpResponse(_page(request, reason, HTTPStatus.FORBIDDEN, name))
 
 

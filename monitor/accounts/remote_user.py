@@ -39,6 +39,20 @@ logger = logging.getLogger(__name__)
 MOST_SHOWN = 200  # characters of a name, in the log
 
 
+class RemoteUserRefused(Exception):
+    """The name that a proxy sent opens no account.
+
+    Attributes:
+        reason: a clause, for the log and the page.
+        remedy: what helps, a sentence.
+        has_account: whether there is an account of the name.
+    """
+
+    def __init__(self, reason: str, remedy: str, *, has_account: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.remedy, self.has_account = reason, remedy, has_account
+
+
 class RemoteUserMiddleware:
     """Take the user of a request from a header, if the request comes from a proxy that may send it.
 
@@ -61,34 +75,59 @@ class RemoteUserMiddleware:
         name = request.META.pop(self.configured.key, None)
         if name is None:
             return self.get_response(request)
-        user = self._user(request, name)
-        if user is None:
-            user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
-        request.user = user or AnonymousUser()
         request.is_named_by_proxy = True  # type: ignore[attr-defined]  # the pages then offer no logout
-        if user is None and not request.path.startswith("/api/"):
-            return render(
-                request,
-                "pages/login_refused.html",
-                {"reason": "unknown_remote_user", "name": name},
-                status=HTTPStatus.FORBIDDEN,
-            )
+        try:
+            request.user = self._user(request, name)
+        except RemoteUserRefused as refusal:
+            request.user = AnonymousUser()
+            return self._refused(request, name, refusal)
         return self.get_response(request)
 
-    def _user(self, request: HttpRequest, name: str) -> User | None:
+    def _refused(self, request: HttpRequest, name: str, refusal: RemoteUserRefused) -> HttpResponseBase:
+        logger.warning("remote user refused: %r: %s", name[:MOST_SHOWN], refusal)
+        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+        if request.path.startswith("/api/"):
+            return self.get_response(request)
+        context = {"reason": "remote_user", "name": name, "refusal": refusal}
+        return render(request, "pages/login_refused.html", context, status=HTTPStatus.FORBIDDEN)
+
+    def _user(self, request: HttpRequest, name: str) -> User:
+        """Return the user called *name*; an unknown one gets an account, if a role is configured for it.
+
+        Raises:
+            RemoteUserRefused: there is no such account, or it opens nothing.
+        """
         if not NAME.fullmatch(name):
-            logger.warning("remote user refused: %r is no user name", name)
-            return None
-        user = User.objects.filter(username=name).first()
-        if user is None and self.configured.role and not User.objects.filter(username__iexact=name).exists():
-            user = self._made(request, name)
-        if user is None or not user.is_active:
-            logger.warning("remote user refused: %r has no account, it is disabled, or a name is alike", name)
-            return None
+            raise RemoteUserRefused(
+                "this is no user name: expected 1 to 150 ASCII letters, digits and @.+-_",
+                "The administrator of the proxy can let it send such a name.",
+            )
+        user = User.objects.filter(username=name).first() or self._new(request, name)
+        if not user.is_active:
+            remedy = f"An administrator enables it: manage.py account enable {name}."
+            raise RemoteUserRefused("the account is disabled", remedy, has_account=True)
         if acting(user, None) is None:
-            logger.warning("remote user refused: %r has no role granted here", name)
-            return None
+            raise RemoteUserRefused(
+                "no role is granted to the account here, and a proxy brings none of the identity provider",
+                f"An administrator grants one: manage.py access grant {name} ROLE.",
+                has_account=True,
+            )
         return user
+
+    def _new(self, request: HttpRequest, name: str) -> User:
+        alike = User.objects.filter(username__iexact=name).first()
+        if alike is not None:
+            raise RemoteUserRefused(
+                f"gridcast has no account of this name, only {alike}: upper and lower case differ",
+                "Names are never changed here: the administrator of the proxy can let it send this spelling.",
+            )
+        if not self.configured.role:
+            raise RemoteUserRefused(
+                "gridcast has no account of this name",
+                "An administrator creates it under Users and roles, or by manage.py account create"
+                f" {name} --no-password --role ROLE.",
+            )
+        return self._made(request, name)
 
     def _made(self, request: HttpRequest, name: str) -> User:
         """Return the new account *name*; the audit record has it, whatever becomes of the request."""

@@ -14,6 +14,8 @@ from django.conf import settings
 from django.http.request import split_domain_port
 from django.utils.encoding import force_bytes
 
+from monitor.accounts import login_stage
+
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
     error_messages = {
         **DefaultMFAAdapter.error_messages,
-        "incorrect_code": "Wrong code.",
+        "incorrect_code": "Wrong code. If an app shows it now, check the clock of its device.",
         "used_totp": "This code was used already. Wait until the app shows the next one.",
         "used_recovery_codes": "This recovery code was used already. Enter another one.",
         "app_exists": "This account has an authenticator app already.",
         "unreadable": "The second factors of this account cannot be read: gridcast's secret key has changed."
-        " An administrator removes them: manage.py account remove-second-factors USER",
+        " An administrator removes them: manage.py account remove-second-factors %s",
     }
 
     def encrypt(self, text: str) -> str:
@@ -42,7 +44,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
         try:
             return _keys().decrypt(encrypted_text.encode()).decode()
         except InvalidToken:
-            raise self.validation_error("unreadable") from None
+            raise self.validation_error("unreadable", _name_of_user()) from None
 
     def get_totp_label(self, user: AbstractBaseUser) -> str:
         return user.get_username()
@@ -53,6 +55,15 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth h
     def generate_authenticator_name(self, user: AbstractBaseUser, type: str) -> str:
         number = Authenticator.objects.filter(user_id=user.pk, type=type).count() + 1
         return "Passkey" if number == 1 else f"Passkey {number}"
+
+
+def _name_of_user() -> str:
+    """Return the name of the user whose factors the present request reads; that of a command has none."""
+    request = context.request
+    if request is not None and request.user.is_authenticated:
+        return str(request.user)
+    waiting = login_stage.waiting_login(request) if request is not None else None
+    return str(waiting.login.user) if waiting is not None else "USER"
 
 
 def _keys() -> MultiFernet:

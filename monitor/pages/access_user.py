@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from monitor.access import roles
-from monitor.accounts import doors, groups, sessions
+from monitor.accounts import door_reasons, groups, sessions
 from monitor.models import ApiToken
 from monitor.pages.http.access import administrators_only
 from monitor.pages.http.account_change import Forbid, Permit, change_routes, permission_labels
@@ -80,7 +80,11 @@ def page(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 def _login(holder: User, now: datetime) -> dict[str, Any]:
     factors = Authenticator.objects.filter(user=holder).order_by("created_at")
-    return {"has_local_door": doors.has_local_door(holder, now), "factors": list(factors)}
+    return {
+        "closed": door_reasons.closed_door(holder, now),
+        "opened_until": door_reasons.opened_until(holder, now),
+        "factors": list(factors),
+    }
 
 
 def _tokens(holder: User, now: datetime) -> Any:

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import PasswordChangeView
-from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
@@ -19,12 +18,12 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from monitor.access import roles, tokens
-from monitor.accounts import attempts, doors, events, sessions
+from monitor.accounts import attempts, door_reasons, events, sessions
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
 from monitor.models import ApiToken, Identity, Incident, Site, Suite
 from monitor.models.role import reads_measurements
-from monitor.pages.http.access import accounts_only
+from monitor.pages.http.access import NotAvailable, accounts_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import DEFAULT_COOKIES, zone_names
@@ -52,7 +51,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "sessions": compute(request, "sessions", lambda: list(sessions.of_user(user))),
         "current_session": request.session.session_key,
         "identities": compute(request, "login", lambda: list(own)),
-        "has_local_door": compute(request, "login", lambda: doors.has_local_door(user, timezone.now())),
+        **(compute(request, "login", lambda: _local_door(user)) or {}),
         "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
         "zones": zone_names(),
         "rules": compute(request, "notifications", lambda: notified_rules(user)),
@@ -60,6 +59,15 @@ def account(request: HttpRequest) -> HttpResponse:
         "defaults": compute(request, "display", lambda: _defaults(request)),
     }
     return render(request, "pages/account.html", context)
+
+
+def _local_door(user: User) -> dict[str, Any]:
+    now = timezone.now()
+    return {
+        "closed": door_reasons.closed_door(user, now),
+        "opened_until": door_reasons.opened_until(user, now),
+        "what_opens": door_reasons.what_opens(user, now),
+    }
 
 
 def _factors(request: HttpRequest, user: User) -> dict[str, Any]:
@@ -120,12 +128,15 @@ class ChangePassword(PasswordChangeView):
     success_url = reverse_lazy("account")
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if request.user.is_authenticated and not request.user.has_usable_password():
-            raise PermissionDenied("Your account has no password: you log in by an identity provider.")
-        if isinstance(request.user, User) and not doors.has_local_door(request.user, timezone.now()):
-            raise PermissionDenied(
-                "The password of your account is inactive: log in by the identity provider."
+        user, now = request.user, timezone.now()
+        if isinstance(user, User) and not user.has_usable_password():
+            ways = " or ".join(door_reasons.other_ways(user, now)) or "a passkey"
+            raise NotAvailable(
+                f"Your account has no password: you log in with {ways}. An administrator can set one, under"
+                f" Users and roles or by manage.py account password {user.get_username()}."
             )
+        if isinstance(user, User) and (closed := door_reasons.closed_door(user, now)) is not None:
+            raise NotAvailable(f"The password of your account is inactive: {closed.reason}.")
         return super().dispatch(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -10,15 +10,19 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.views import LoginWebAuthnView
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import get_user
+from django.contrib.auth.models import User
 from django.contrib.auth.views import LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
+from django.utils import timezone
 
-from monitor.accounts import attempts, codes, login_stage, passkeys, sessions
+from monitor.accounts import attempts, codes, door_reasons, login_stage, passkeys, sessions
 from monitor.accounts.provider.logout import logout_url
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
+from monitor.models.role import opens_admin
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -33,7 +37,15 @@ class PasswordLogin(LoginView):  # type: ignore[misc]  # allauth has no types
             relying_party(self.request)
         except PasskeysUnavailable as error:
             context["passkeys_unavailable"] = str(error)
-        return context
+        return {**context, **self._session_without_roles()}
+
+    def _session_without_roles(self) -> dict[str, Any]:
+        """Return whose session the browser has, if it admits to nothing any more, and why."""
+        user = get_user(self.request)
+        if not isinstance(user, User) or self.request.user.is_authenticated:
+            return {}
+        closed = door_reasons.closed_door(user, timezone.now())
+        return {"without_roles": user.get_username(), "why": closed.reason if closed else ""}
 
 
 class SecondFactorLogin(AuthenticateView):  # type: ignore[misc]
@@ -103,6 +115,8 @@ def cancel(request: HttpRequest) -> HttpResponse:
 
 def admin_login(request: HttpRequest) -> HttpResponseBase:
     """Send visitors of the admin site to the login of all pages: it throttles and asks for second factors."""
+    if opens_admin(request.user):
+        return redirect("admin:index")
     if request.user.is_authenticated:
         raise PermissionDenied("Your account may not open the admin site.")
     return redirect_to_login(request.GET.get("next", "/admin/"))

@@ -35,6 +35,7 @@ from monitor.pages.http.confirmed import confirmed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django.contrib.auth.models import User
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 ACCOUNT = reverse_lazy("account")
@@ -128,7 +129,8 @@ def due(request: HttpRequest) -> HttpResponse:
     if duty is None or not duty.is_over:
         return redirect("account")
     context: dict[str, Any] = {"duty": duty}
-    if settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES:
+    user: User = request.user  # type: ignore[assignment]  # it has a duty
+    if settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES and user.identities.exists():
         context["provider"] = settings.GRIDCAST_IDENTITY_PROVIDER
     try:
         relying_party(request)

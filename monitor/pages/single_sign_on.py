@@ -69,7 +69,7 @@ def end(request: HttpRequest) -> HttpResponse:
     try:
         identity = end_by_provider(token, provider, timezone.now(), lambda: begin_change(request))
     except ProviderFault as error:
-        events.refuse(request, "", f"{identity_provider().name}: {error}")
+        events.refuse_logout(request, f"{identity_provider().name}: {error}")
         body = {"error": "invalid_request", "error_description": str(error)}
         is_ours = isinstance(error, (ProviderBusy, ProviderUnreachable))  # the token may be a good one
         status = error.status if is_ours else HTTPStatus.BAD_REQUEST

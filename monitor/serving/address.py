@@ -6,6 +6,10 @@ import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 BACKLOG = 2048  # connections that wait until the web server accepts them
 
@@ -56,6 +60,14 @@ class Address:
     def local_url(self) -> str:
         """Return the URL of the web server for use on this machine."""
         return f"http://{self.local_host}:{self.port}/"
+
+    def browser_url(self, hosts: Collection[str]) -> str:
+        """Return the URL for a browser on this machine, which the web serves as *hosts*.
+
+        At localhost if that is possible: browsers refuse passkeys at an address.
+        """
+        is_local = self.local_host in {"127.0.0.1", "[::1]"} and "localhost" in hosts
+        return f"http://localhost:{self.port}/" if is_local else self.local_url
 
     @classmethod
     def of(cls, listener: socket.socket) -> Address:

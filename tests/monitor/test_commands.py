@@ -56,6 +56,21 @@ def test_an_invalid_state_directory_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "file") in stderr_of(tmp_path / "file" / "var", "token", "issue", "ada")
 
 
+def test_a_command_whose_reader_has_read_enough_ends_without_a_word() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "grid", "schema"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 @pytest.mark.django_db
 def test_djangos_checks_find_nothing() -> None:
     call_command("check", fail_level="WARNING")

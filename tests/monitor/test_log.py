@@ -7,7 +7,9 @@ import logging
 import pytest
 from django.test import Client
 
-from monitor.log import EVERY_SECONDS, BusyAnswers, LineFormatter, RefusedHosts
+from monitor.log import EVERY_SECONDS, BusyAnswers, LineFormatter, Refusals, RefusedHosts
+from monitor.models.role import UserRole
+from tests.monitor.pages import builders
 
 
 def record_of(status: int) -> logging.LogRecord:
@@ -40,8 +42,27 @@ def test_busy_answers_are_logged_once_a_minute() -> None:
     assert logged == [True, True, False, True, True, True]
 
 
-def test_the_filter_is_that_of_djangos_requests() -> None:
-    assert {type(each) for each in logging.getLogger("django.request").filters} == {BusyAnswers}
+def test_the_filters_are_those_of_djangos_requests() -> None:
+    assert {type(each) for each in logging.getLogger("django.request").filters} == {BusyAnswers, Refusals}
+
+
+@pytest.mark.parametrize(
+    ("status", "line"), [(400, "/api: broken"), (403, "/api: broken"), (404, "/api: broken"), (500, "/api")]
+)
+def test_a_refusal_is_one_line_with_its_reason_and_an_error_keeps_its_traceback(
+    status: int, line: str
+) -> None:
+    record = record_of(status)
+    assert Refusals().filter(record)
+    assert (record.getMessage(), record.exc_info is None) == (line, status < 500)
+
+
+@pytest.mark.django_db
+def test_a_page_that_roles_do_not_permit_is_logged_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    builders.browser_of("olga", UserRole.OPERATOR).get("/access/")
+    [record] = [each for each in caplog.records if each.name == "django.request"]
+    words = "Forbidden (Permission denied): /access/: Only administrators see and change accounts."
+    assert LineFormatter("%(message)s").format(record) == words
 
 
 def test_the_keys_in_addresses_of_pings_are_not_logged() -> None:

@@ -17,8 +17,9 @@ from redis import RedisError
 from monitor.access import roles
 from monitor.access.audit_trail import note
 from monitor.access.roles import RoleError
-from monitor.accounts import attempts, doors, throttle, users
+from monitor.accounts import attempts, door_reasons, doors, throttle, users
 from monitor.accounts.users import AccountError
+from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
 from monitor.models.role import is_admitted
 
@@ -36,6 +37,10 @@ ACTIONS = {
     "end-sessions": "log the user out everywhere",
     "open": "let the user log in by password or passkey for a while, without the provider",
 }
+
+
+def in_words(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class Command(BaseCommand):
@@ -81,9 +86,7 @@ class Command(BaseCommand):
             elif action == "create":
                 done = self._create(options["user"], options)
             else:
-                owner = User.objects.filter(username=options["user"]).first()
-                if owner is None:
-                    raise CommandError(f"there is no user {options['user']!r}")
+                owner = named_user(options["user"])
                 done = getattr(self, f"_{action.replace('-', '_')}")(owner, options)
         except (AccountError, RoleError) as error:
             raise CommandError(str(error)) from error
@@ -99,13 +102,17 @@ class Command(BaseCommand):
 
     def _password(self, user: User, options: dict[str, Any]) -> str:
         number = users.set_password(user, self._typed(user.get_username(), from_stdin=options["stdin"]))
-        return f"Password of {user} set; {number} sessions ended{self._closed(user)}."
+        return f"Password of {user} set; {in_words(number, 'session')} ended{self._closed(user)}."
 
     def _disable(self, user: User, _options: dict[str, Any]) -> str:
+        if not user.is_active:
+            return f"{user} is disabled already: nothing is changed."
         number = users.disable(user)
-        return f"{user} is disabled; {number} sessions ended, and its tokens stop."
+        return f"{user} is disabled; {in_words(number, 'session')} ended, and its tokens stop."
 
     def _enable(self, user: User, _options: dict[str, Any]) -> str:
+        if user.is_active:
+            return f"{user} is enabled already: nothing is changed."
         users.enable(user)
         return f"{user} is enabled."
 
@@ -127,11 +134,13 @@ class Command(BaseCommand):
 
     def _remove_second_factors(self, user: User, _options: dict[str, Any]) -> str:
         number, _ = Authenticator.objects.filter(user=user).delete()
-        words = "removed, and all sessions ended: the password alone opens the account"
-        return f"{number} second factors of {user} {words}."
+        opens = door_reasons.what_opens(user, timezone.now())
+        if not number:
+            return f"{user} has no second factor, so nothing is changed: {opens}."
+        return f"{in_words(number, 'second factor')} of {user} removed, and all sessions ended: {opens}."
 
     def _end_sessions(self, user: User, _options: dict[str, Any]) -> str:
-        return f"{users.end_sessions(user)} sessions of {user} ended."
+        return f"{in_words(users.end_sessions(user), 'session')} of {user} ended."
 
     def _open(self, user: User, options: dict[str, Any]) -> str:
         """Open the local door; with which roles the user can then log in must be true when it is said."""
@@ -162,10 +171,14 @@ class Command(BaseCommand):
             raise CommandError("GRIDCAST_OIDC_URL is not set: there is no issuer to bind identities to")
         rows = Identity.objects.filter(issuer=before).exclude(issuer=configured.url)
         subjects = list(rows.values_list("subject", flat=True))
+        if not subjects and before == configured.url:
+            raise CommandError(f"{before} is the configured issuer: its identities belong to it already")
         if not subjects:
-            issuers = Identity.objects.order_by().values_list("issuer", flat=True).distinct()
+            others = Identity.objects.exclude(issuer=configured.url).order_by()
+            issuers = sorted(map(repr, others.values_list("issuer", flat=True).distinct()))
             raise CommandError(
-                f"there is no identity of {before!r}; there are: {', '.join(sorted(issuers)) or 'none'}"
+                f"there is no identity of the issuer {before!r}; other issuers than the configured one,"
+                f" {configured.url}, are: {', '.join(issuers) or 'none'}"
             )
         if both := Identity.objects.filter(issuer=configured.url, subject__in=subjects).first():
             raise CommandError(
@@ -185,14 +198,17 @@ class Command(BaseCommand):
 
     def _closed(self, user: User) -> str:
         """Return, for the end of a sentence, that the password opens nothing now, if so."""
-        if doors.has_local_door(user, timezone.now()):
+        closed = door_reasons.closed_door(user, timezone.now())
+        if closed is None:
             return ""
-        return f", but no password opens the account now: see manage.py account open {user}"
+        return f", but no password opens the account now: {closed.reason}. An administrator {closed.remedy}"
 
     def _typed(self, name: str, *, from_stdin: bool) -> str:
         """Return the password that is typed twice, or the first line of standard input."""
         if from_stdin:
-            return sys.stdin.readline().rstrip("\r\n")
+            if password := sys.stdin.readline().rstrip("\r\n"):
+                return password
+            raise CommandError(f"no password for {name} on standard input: expected it as the first line")
         if not sys.stdin.isatty():
             raise CommandError("no terminal to ask for the password: send it with --stdin")
         first, second = (getpass.getpass(f"{words} for {name}: ") for words in ("Password", "Again"))

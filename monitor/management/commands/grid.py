@@ -59,6 +59,8 @@ class Command(BaseCommand):
         except InvalidYamlFile as error:
             self.stderr.write(str(error))
             sys.exit(1)
+        except BrokenPipeError:  # of standard output; manage.py ends
+            raise
         except OSError as error:
             raise CommandError(f"{options['file']}: {error.strerror}") from error
 

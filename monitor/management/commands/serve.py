@@ -98,8 +98,7 @@ class Command(BaseCommand):
             self._say("Stopped. The next `make serve` continues with the same state.")
 
     def _welcome(self, installation: Installation) -> None:
-        url = web_url() or installation.address.local_url
-        self._say(f"\ngridcast is up: {url}")
+        self._say(f"\ngridcast is up: {_where(installation.address)}")
         self._say(f"  state  {installation.var}\n  logs   {installation.log_directory}")
         create_first_administrator(self._announce)
         if not Series.objects.exists():
@@ -120,6 +119,15 @@ def _address(text: str) -> Address:
         return Address.parse(text)
     except InvalidAddress as error:
         raise CommandError(f"--bind: {error}") from error
+
+
+def _where(address: Address) -> str:
+    """Return the URL that users open; behind a TLS proxy, only ``GRIDCAST_URL`` knows it."""
+    if url := web_url():
+        return url
+    if env.behind_tls():
+        return f"{address}, behind a TLS proxy (set GRIDCAST_URL to the https:// URL that users open)"
+    return address.browser_url(env.hosts())
 
 
 def _listener(address: Address) -> socket.socket:

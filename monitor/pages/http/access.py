@@ -22,6 +22,10 @@ Arguments = ParamSpec("Arguments")
 AnyUser: TypeAlias = AbstractBaseUser | AnonymousUser
 
 
+class NotAvailable(PermissionDenied):
+    """The page is refused for another reason than roles; the message says which, and what helps."""
+
+
 def members_only(
     view: Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]:

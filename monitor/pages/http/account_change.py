@@ -12,6 +12,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from monitor.access.permissions import ASKED_FOR
 from monitor.access.roles import RoleError
 from monitor.accounts import users
 from monitor.accounts.identities import NoDoorLeft
@@ -111,7 +112,8 @@ def permission_labels(holder: User | Group) -> list[tuple[int, str]]:
 
 def permissions_of_the_service() -> QuerySet[Permission]:
     """Return the permissions that pages and API ask for."""
-    ours = Permission.objects.filter(content_type__app_label="monitor")
+    codenames = [permission.removeprefix("monitor.") for permission in ASKED_FOR]
+    ours = Permission.objects.filter(content_type__app_label="monitor", codename__in=codenames)
     return ours.select_related("content_type").order_by("codename")
 
 

@@ -7,10 +7,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import DisallowedHost
+from django.shortcuts import render
 from django.views import defaults
 
 from monitor.api.http.problems import problem
 from monitor.pages.http import outage, parts
+from monitor.pages.http.access import NotAvailable
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -24,6 +26,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
             detail = "Host: expected one of the hosts of this server (GRIDCAST_HOSTS)"
         return problem(HTTPStatus.BAD_REQUEST, "malformed", detail)
     return defaults.bad_request(request, exception)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that the roles of the user do not permit, or for which the account lacks something."""
+    context = {"exception": str(exception), "is_about_roles": not isinstance(exception, NotAvailable)}
+    return render(request, "403.html", context, status=HTTPStatus.FORBIDDEN)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import PermissionDenied
 from django.shortcuts import redirect
 from django_htmx.http import HttpResponseClientRefresh
 
 from monitor.accounts.browsers import ForBrowsers
 from monitor.accounts.factor_duty import factor_duty
-from monitor.pages.http.access import wants_part
+from monitor.pages.http.access import NotAvailable, wants_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +60,7 @@ class _FactorDuty:
             return HttpResponseClientRefresh()
         if request.method in {"GET", "HEAD"}:
             return redirect("second-factor-due")
-        raise PermissionDenied(f"Your role {duty.roles[-1]} needs a second factor: add one first.")
+        raise NotAvailable(f"Your role {duty.roles[-1]} needs a second factor: add one first.")
 
 
 class FactorDutyMiddleware(ForBrowsers, _FactorDuty):

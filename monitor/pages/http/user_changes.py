@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from monitor.access import roles, tokens
-from monitor.accounts import doors, groups, identities, sessions, users
+from monitor.accounts import door_reasons, groups, identities, sessions, users
 from monitor.models import ApiToken, Identity, Site
 from monitor.models.role import UserRole
 from monitor.pages.http.account_change import ChangeForm
@@ -26,7 +26,7 @@ else:
     FactorChoice = SessionChoice = TokenChoice = forms.ModelChoiceField
 
 ROLE_TITLES = {
-    UserRole.VIEWER: "reads what the viewers of suites may see",
+    UserRole.VIEWER: "reads suites without viewers, and those of its groups",
     UserRole.SCHEDULER: "forecasts, states of sites and outcomes only",
     UserRole.SITE_ADMIN: "reads; runs, holds, alerts, maintenance and reporters of own sites",
     UserRole.OPERATOR: "sees all, operates and configures everything, but no accounts",
@@ -183,10 +183,10 @@ class SetPassword(NewPassword, ChangeForm):
 
     def effects(self) -> list[str]:
         told = ["The user's sessions end. Tell the user the password; it is not shown again."]
-        if not doors.has_local_door(self.subject, timezone.now()):
+        closed = door_reasons.closed_door(self.subject, timezone.now())
+        if closed is not None:
             told.append(
-                "No password opens this account now: it is disabled, has no role granted here, or"
-                " GRIDCAST_LOCAL_LOGIN excludes it."
+                f"No password opens this account now: {closed.reason}. An administrator {closed.remedy}."
             )
         return told
 
@@ -211,7 +211,8 @@ class RemoveFactor(ChangeForm):
         self.offer("factor", Authenticator.objects.filter(user=self.subject).order_by("created_at"))
 
     def effects(self) -> list[str]:
-        return ["Without another factor, the password alone opens the account.", "The user's sessions end."]
+        opens = door_reasons.what_opens(self.subject, timezone.now())
+        return [f"Without another factor, {opens}.", "The user's sessions end."]
 
     def act(self) -> str:
         users.remove_factor(self.cleaned_data["factor"])

@@ -47,7 +47,7 @@ class Session:
 
     def say_urls(self) -> None:
         """Report the URL of the dashboard and the accounts that can log in."""
-        url = self.options.installation.address.local_url
+        url = self.options.installation.address.browser_url(env.hosts())
         token = self.options.installation.var / "secrets" / "demo-token"
         self.say(
             f"""

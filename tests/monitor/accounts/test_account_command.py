@@ -73,7 +73,7 @@ def test_an_account_without_a_password_is_for_a_proxy() -> None:
         (["ada", "--role", "site_admin:nowhere"], NEW_PASSWORD, "there is no site 'nowhere'"),
         (["ada", "--email", "nowhere"], NEW_PASSWORD, "email: Enter a valid email address"),
         (["ada"], "short", "at least 10 characters"),
-        (["ada"], "", "at least 10 characters"),
+        (["ada"], "", "no password for ada on standard input"),
     ],
 )
 def test_a_value_that_is_not_accepted_creates_nothing(
@@ -116,13 +116,25 @@ def test_an_account_is_disabled_and_enabled_but_not_the_last_administrator(chief
     user, printed = builders.user("ada"), io.StringIO()
     UserSession.objects.create(user=user, session_key="x" * 32, ip="192.0.2.1")
     call_command("account", "disable", "ada", stdout=printed)
-    assert printed.getvalue() == "ada is disabled; 1 sessions ended, and its tokens stop.\n"
+    assert printed.getvalue() == "ada is disabled; 1 session ended, and its tokens stop.\n"
     assert not User.objects.get(pk=user.pk).is_active
     call_command("account", "enable", "ada", stdout=printed)
     assert User.objects.get(pk=user.pk).is_active
     with pytest.raises(CommandError, match="last active administrator"):
         call_command("account", "disable", "chief")
     assert User.objects.get(pk=chief.pk).is_active
+
+
+def test_an_account_that_is_disabled_or_enabled_already_stays_as_it_is(chief: User) -> None:
+    builders.user("ada")
+    printed = io.StringIO()
+    for action in ("enable", "disable", "disable"):
+        call_command("account", action, "ada", stdout=printed)
+    assert printed.getvalue().splitlines() == [
+        "ada is enabled already: nothing is changed.",
+        "ada is disabled; 0 sessions ended, and its tokens stop.",
+        "ada is disabled already: nothing is changed.",
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

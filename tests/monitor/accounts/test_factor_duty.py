@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts.environment import RemoteUser
+from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.accounts.factor_duty import PROVIDER_FACTOR, keep_terms, note_provider_factor
 from monitor.models import ApiToken, Identity, SecondFactorTerm, UserRole
 from monitor.models.token import READ
@@ -61,6 +61,19 @@ def test_before_the_end_of_the_term_a_notice_says_until_when(browser: Client, op
     assert f"{until:%Y-%m-%d %H:%M}" in page
     assert opens(browser)
     assert browser.get(DUE)["Location"] == "/account/"
+
+
+def test_a_login_at_the_provider_is_offered_only_to_a_user_that_it_knows(
+    browser: Client, late: User, settings: Settings
+) -> None:
+    settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES = frozenset({"mfa"})
+    settings.GRIDCAST_IDENTITY_PROVIDER = IdentityProvider(
+        "https://id.example.org", "gridcast", "s", "Grid Login", ("openid",), "groups", ()
+    )
+    log_in(browser, late)
+    assert "A login with Grid Login counts as well" not in browser.get(DUE).content.decode()
+    identities.identity_of(late, "operator")
+    assert "A login with Grid Login counts as well" in browser.get(DUE).content.decode()
 
 
 def test_after_the_term_only_pages_that_add_a_factor_open(browser: Client, late: User) -> None:

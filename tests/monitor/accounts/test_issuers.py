@@ -60,9 +60,11 @@ def test_a_command_binds_the_identities_of_an_issuer_to_the_configured_one(
         ELSEWHERE, "x", "x", "x", ("openid",), "groups", ()
     )
     with pytest.raises(
-        CommandError, match=r"no identity of 'https://nowhere.example.org'; there are: https://id"
+        CommandError, match=r"no identity of the issuer 'https://nowhere.example.org'; .* are: 'https://id"
     ):
         call_command("account", "bind-issuer", "https://nowhere.example.org")
+    with pytest.raises(CommandError, match="is the configured issuer: its identities belong to it already"):
+        call_command("account", "bind-issuer", ELSEWHERE)
     call_command("account", "bind-issuer", HERE)
     assert "1 identity of https://id.example.org/realms/grid" in capsys.readouterr().out
     identity.refresh_from_db()

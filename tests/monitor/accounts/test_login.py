@@ -11,9 +11,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
+from monitor.access import roles
+from monitor.access.roles import Grant
 from monitor.accounts import attempts, events, failure_counts, throttle
 from monitor.accounts.hashing import Argon2
 from monitor.accounts.throttle import FailureLimit
+from monitor.models import AuditEvent
+from monitor.models.role import UserRole
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -186,6 +190,13 @@ def test_the_admin_site_has_no_login_of_its_own(browser: Client, reader: User) -
     refused = browser.get("/admin/", follow=True)
     assert (refused.status_code, "may not open the admin site" in refused.content.decode()) == (403, True)
     assert browser.get("/admin/password_change/").templates[0].name == "pages/account_password.html"
+
+
+def test_the_login_of_the_admin_site_leads_a_user_that_may_open_it_on(browser: Client, reader: User) -> None:
+    roles.grant(reader, Grant(UserRole.OPERATOR))
+    log_in(browser, reader)
+    assert browser.get("/admin/login/")["Location"] == "/admin/"
+    assert not AuditEvent.objects.filter(outcome="denied").exists()
 
 
 def test_a_client_at_a_unix_socket_can_log_in(reader: User) -> None:

@@ -23,6 +23,7 @@ from monitor.accounts.environment import RemoteUser
 from monitor.accounts.remote_user import RemoteUserMiddleware
 from monitor.models import AuditEvent
 from monitor.web.proxies import Proxies
+from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages import builders
 
@@ -119,9 +120,48 @@ def test_a_name_without_an_account_gets_a_page_that_says_so(visit: Visit, name: 
     assert not User.objects.filter(username=name).exists()
 
 
-def test_a_disabled_account_is_not_logged_in(visit: Visit, reader: User) -> None:
-    User.objects.filter(pk=reader.pk).update(is_active=False)
-    assert visit(remote_user=str(reader)).status_code == 403
+def _disabled(user: User) -> str:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    return user.get_username()
+
+
+def _of_the_provider(user: User) -> str:
+    identity_of(user, "operator")
+    return user.get_username()
+
+
+REFUSALS: dict[str, tuple[Callable[[User], str], str, str]] = {
+    "disabled": (_disabled, "the account is disabled", "manage.py account enable NAME."),
+    "no role here": (_of_the_provider, "no role is granted to the account here", "access grant NAME ROLE."),
+    "another case": (
+        lambda user: user.get_username().upper(),
+        "gridcast has no account of this name, only NAME: upper and lower case differ",
+        "the administrator of the proxy can let it send this spelling",
+    ),
+    "unknown": (
+        lambda _: "ghost",
+        "gridcast has no account of this name",
+        "manage.py account create ghost --no-password --role ROLE.",
+    ),
+    "no name": (
+        lambda _: "a b",
+        "this is no user name: expected 1 to 150 ASCII letters",
+        "The administrator of the proxy can let it send such a name.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_refused_name_is_told_and_logged_with_its_reason_and_its_remedy(
+    visit: Visit, reader: User, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    happens, reason, remedy = REFUSALS[case]
+    name = happens(reader)
+    answer = visit(remote_user=name)
+    assert answer.status_code == 403
+    for words in (reason, remedy):
+        assert words.replace("NAME", str(reader)) in answer.content.decode()
+    assert f"remote user refused: {name!r}: {reason.replace('NAME', str(reader))}" in caplog.text
 
 
 def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Settings) -> None:

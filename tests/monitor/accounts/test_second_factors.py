@@ -293,7 +293,13 @@ def test_a_changed_secret_key_is_explained_and_lets_no_code_in(
     log_in(browser, reader)
     answer = browser.post(STEP, {"code": code_of(secret)})
     assert "secret key has changed" in answer.content.decode()
+    assert f"manage.py account remove-second-factors {reader}" in answer.content.decode()
     assert not is_logged_in(browser)
+
+
+def test_a_wrong_code_hints_at_the_clock(browser: Client, reader: User, secret: str) -> None:
+    log_in(browser, reader)
+    assert "check the clock of its device" in browser.post(STEP, {"code": "000000"}).content.decode()
 
 
 def test_a_lost_factor_is_removed_by_a_command(browser: Client, reader: User, secret: str) -> None:

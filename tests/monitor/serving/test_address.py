@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from monitor.management.commands import serve
 from monitor.serving.address import Address, InvalidAddress, listen_on_loopback
 
 
@@ -36,6 +37,30 @@ def test_another_text_is_refused_with_an_example(text: str) -> None:
 )
 def test_a_server_on_all_addresses_is_reached_on_loopback(text: str, url: str) -> None:
     assert Address.parse(text).local_url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "url"),
+    [
+        ("127.0.0.1:8000", ["localhost", "127.0.0.1"], "http://localhost:8000/"),
+        ("[::]:8000", ["localhost"], "http://localhost:8000/"),
+        ("127.0.0.1:8000", ["grid.example.org"], "http://127.0.0.1:8000/"),
+        ("127.0.0.2:8000", ["localhost"], "http://127.0.0.2:8000/"),
+        ("192.0.2.7:80", ["localhost"], "http://192.0.2.7:80/"),
+    ],
+)
+def test_a_browser_is_sent_to_localhost_where_passkeys_work(text: str, hosts: list[str], url: str) -> None:
+    assert Address.parse(text).browser_url(hosts) == url
+
+
+def test_behind_a_tls_proxy_no_url_is_named_that_would_lead_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRIDCAST_URL", raising=False)
+    monkeypatch.setenv("GRIDCAST_TLS", "1")
+    words = serve._where(Address.parse("127.0.0.1:8000"))
+    assert "http://" not in words
+    assert words.startswith("127.0.0.1:8000, behind a TLS proxy (set GRIDCAST_URL")
+    monkeypatch.setenv("GRIDCAST_URL", "https://grid.example.org")
+    assert serve._where(Address.parse("127.0.0.1:8000")) == "https://grid.example.org"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,118 @@
+"""Why no password or passkey opens an account now, what opens it instead, and what an administrator can do.
+
+Pages and commands show these words: the same reason reads alike wherever it appears.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from monitor.access import roles
+from monitor.accounts import doors
+from monitor.accounts.identities import names_of
+from monitor.models import DoorOpening, Identity
+from monitor.models.role import is_admitted
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+
+@dataclass(frozen=True)
+class ClosedDoor:
+    """The local door of an account, which is closed.
+
+    Attributes:
+        reason: a clause, such as ``its roles come from Grid Login``.
+        ways: the other ways to log in that are open to the user, such as ``Grid Login``.
+        remedy: what an administrator does, as a clause without its subject.
+    """
+
+    reason: str
+    ways: tuple[str, ...]
+    remedy: str
+
+
+def closed_door(user: User, now: datetime) -> ClosedDoor | None:
+    """Return why *user* cannot log in by password or passkey at *now*; None: it can, as far as it has one."""
+    if doors.has_local_door(user, now):
+        return None
+    name = user.get_username()
+    if not user.is_active:
+        return ClosedDoor("the account is disabled", (), f"enables it: manage.py account enable {name}")
+    listed, remedy = settings.GRIDCAST_LOCAL_LOGIN.names, _opening(user)
+    if listed is None:
+        reason = _no_own_role(user, now)
+    elif listed:
+        reason = "GRIDCAST_LOCAL_LOGIN does not name the account"
+        remedy = f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {remedy}"
+    else:
+        reason = "GRIDCAST_LOCAL_LOGIN=nobody closes the local login of all accounts"
+    return ClosedDoor(reason, other_ways(user, now), remedy)
+
+
+def other_ways(user: User, now: datetime) -> tuple[str, ...]:
+    """Return the ways but password and passkey by which *user* can log in at *now*."""
+    if not user.is_active:
+        return ()
+    provider, ways = settings.GRIDCAST_IDENTITY_PROVIDER, []
+    if provider is not None and any(_is_current(each) for each in user.identities.in_force(now)):
+        ways.append(provider.name)
+    if settings.GRIDCAST_REMOTE_USER is not None and is_admitted(user, None):
+        ways.append("the proxy in front of gridcast")
+    return tuple(ways)
+
+
+def what_opens(user: User, now: datetime) -> str:
+    """Return in words what logs *user* in at *now*, without a second factor; else why nothing does."""
+    closed = closed_door(user, now)
+    ways = other_ways(user, now)
+    if closed is None and user.has_usable_password():
+        ways = ("the password", *ways)
+    if ways:
+        return f"{' or '.join(ways)} alone opens the account"
+    why = closed.reason if closed is not None else "it has no password"
+    return f"nothing opens the account now, because {why}"
+
+
+def opened_until(user: User, now: datetime) -> datetime | None:
+    """Return until when a command has opened the local door of *user*; None: it has not."""
+    opening = DoorOpening.objects.filter(user_id=user.pk, until__gt=now)
+    return opening.values_list("until", flat=True).first()
+
+
+def _opening(user: User) -> str:
+    """Return how an administrator opens the door; a user without any role is granted one first."""
+    name = user.get_username()
+    opens = f"opens the account for a while: manage.py account open {name}"
+    if is_admitted(user, roles.usual_identity(user)):
+        return opens
+    grants = f"grants a role here: manage.py access grant {name} ROLE"
+    return grants if settings.GRIDCAST_LOCAL_LOGIN.names is None else f"{grants}, and {opens}"
+
+
+def _no_own_role(user: User, now: datetime) -> str:
+    """Return which identity brings the roles of *user*, to whom none is granted here."""
+    provider = settings.GRIDCAST_IDENTITY_PROVIDER
+    in_force = user.identities.in_force(now).order_by("-verified_at")
+    identity = in_force.first() or user.identities.order_by("-verified_at").first()
+    if identity is None:  # the last one was disconnected at this moment
+        return "its roles have just changed"
+    if provider is None:
+        source = f"{identity.issuer or 'an identity provider'}, and no identity provider is configured now"
+    elif not _is_current(identity):
+        source = f"{identity.issuer}, but the configured identity provider is {provider.url}"
+    else:
+        source = str(provider.name)
+    why = identity.suspension(now)
+    return f"its roles come from {source}" + (f"; they are suspended: {why}" if why else "")
+
+
+def _is_current(identity: Identity) -> bool:
+    """Return whether *identity* is of the configured provider; a login binds one without an issuer."""
+    provider = settings.GRIDCAST_IDENTITY_PROVIDER
+    return provider is not None and identity.issuer in {"", *names_of(provider.url)}
