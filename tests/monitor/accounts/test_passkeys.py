@@ -139,7 +139,7 @@ def test_a_passkey_is_renamed_confirmed_by_and_removed(visitor: Visitor, reader:
     visitor.open("/account/")
     visitor.page.get_by_role("link", name="Remove").click()
     visitor.press("Remove")
-    expect(visitor.page.get_by_text("the password alone opens this account")).to_be_visible()
+    expect(visitor.page.get_by_text("the password alone opens the account")).to_be_visible()
 
 
 @pytest.mark.nightly
