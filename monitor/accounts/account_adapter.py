@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.accounts import attempts, doors, events, factor_duty, factor_failures, known_browsers, sessions
+from monitor.accounts.confirmation import AT_PROVIDER, CODE, PASSKEY, PASSWORD
 from monitor.accounts.environment import AUTH_TIME
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
@@ -58,15 +59,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         if not user.is_authenticated:
             return ways
         if not doors.has_local_door(user, timezone.now()):
-            ways = [way for way in ways if way["id"] != "reauthenticate"]
+            ways = [way for way in ways if way["id"] != PASSWORD]
         provider = settings.GRIDCAST_IDENTITY_PROVIDER
-        has_factor = any(way["id"].startswith("mfa") for way in ways)
+        has_factor = any(way["id"] in {CODE, PASSKEY} for way in ways)
         if provider is None or not (provider.confirm == AUTH_TIME or (provider.confirm and not has_factor)):
             return ways
         if Identity.objects.filter(user_id=user.pk).exists():
             url = reverse("account-confirm-provider")
             words = f"Log in again at {provider.name}"
-            ways.append({"id": "provider", "description": words, "url": url})
+            ways.append({"id": AT_PROVIDER, "description": words, "url": url})
         return ways
 
     def is_open_for_signup(self, _request: HttpRequest) -> bool:

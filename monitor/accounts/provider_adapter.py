@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.accounts import events, group_roles, identities, users
-from monitor.accounts.confirmation import CONFIRMED_SECONDS, is_confirmed
+from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS, is_confirmed, is_offered
 from monitor.accounts.environment import AUTH_TIME
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS
 from monitor.clipping import clipped
@@ -99,6 +99,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         of_session = Identity.objects.filter(pk=acts_by or 0, account_id=sociallogin.account.pk)
         if not _is_begun_by(request, sociallogin.state) or not is_same or not (acts_by is None or of_session):
             raise _refused(request, sociallogin, "confirmed_by_another")
+        if not is_offered(request, AT_PROVIDER):
+            raise _refused(request, sociallogin, "confirms_here")
         at = login.auth_time if identity_provider().confirm == AUTH_TIME else sociallogin.state["begun_at"]
         if at is None or not -LEEWAY_SECONDS <= now - at <= CONFIRMED_SECONDS:
             raise _refused(request, sociallogin, "confirmed_too_early")

@@ -19,12 +19,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from monitor.accounts import identities
-from monitor.accounts.confirmation import CONFIRMED_SECONDS
+from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS
 from monitor.accounts.environment import AUTH_TIME, IdentityProvider
 from monitor.accounts.identities import NoDoorLeft
 from monitor.models import Identity
 from monitor.pages.http.access import accounts_only
-from monitor.pages.http.confirmed import confirmed
+from monitor.pages.http.confirmed import confirmed, confirms_by
 from monitor.pages.http.to_provider import lead_on, to_provider
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @accounts_only
 @require_http_methods(["GET", "HEAD", "POST"])
+@confirms_by(AT_PROVIDER)
 def confirm(request: HttpRequest) -> HttpResponse:
     """Let the user confirm at the provider that it is the owner of the account."""
     provider = _provider()
-    if not provider.confirm or not Identity.objects.filter(user=_user(request)).exists():
-        raise Http404
     if request.method != "POST":
         context = {"provider": provider, "next": get_next_redirect_url(request) or ""}
         return render(request, "pages/account_confirm_provider.html", context)

@@ -141,7 +141,7 @@ def test_two_begun_at_once_connect_one(own: Client, op: OpenIdProvider) -> None:
 def test_an_account_without_a_password_is_not_confirmed_by_that(by_provider: Client) -> None:
     page = by_provider.get(APP)
     assert (page.status_code, "Cannot confirm that it is you" in page.content.decode()) == (403, True)
-    assert by_provider.get(CONFIRM).status_code == 404, "GRIDCAST_OIDC_CONFIRM is not set"
+    assert by_provider.get(CONFIRM).status_code == 403, "GRIDCAST_OIDC_CONFIRM is not set"
 
 
 @pytest.mark.parametrize(
