@@ -45,9 +45,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     }
 
     def get_login_stages(self) -> list[str]:
-        """Return allauth's stages, with ours for the second factor."""
-        ours = {"allauth.mfa.stages.AuthenticateStage": "monitor.accounts.login_stage.SecondFactorStage"}
-        return [ours.get(stage, stage) for stage in super().get_login_stages()]
+        """Return allauth's stages between ours, with which a login begins and is completed."""
+        ours = "monitor.accounts.login_stage"
+        return [f"{ours}.BeginStage", *super().get_login_stages(), f"{ours}.CompleteStage"]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """Return the ways in which *user* can confirm that it is the owner of the account.
@@ -95,10 +95,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         if refusal is not None or by_provider or doors.has_local_door(user, timezone.now()):
             return refusal
         why = doors.closed_because(user)
-        events.refuse(request, user.get_username(), f"no local door{f': {why}' if why else ''}")
+        reason = f": {why}" if why else ": no role is granted here" if doors.lacks_only_a_role(user) else ""
+        events.refuse(request, user.get_username(), f"no local door{reason}")
         context = {
             "reason": "no_local_door",
             "suspended": why,
+            "lacks_only_a_role": doors.lacks_only_a_role(user),
+            "name": user.get_username(),
             "provider": settings.GRIDCAST_IDENTITY_PROVIDER,
         }
         return render(request, "pages/login_refused.html", context, status=HTTPStatus.FORBIDDEN)

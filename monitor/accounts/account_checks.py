@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from monitor.access.roles import grants_of
 from monitor.models import Identity
+from monitor.models.role import is_admitted
 
 ACCOUNTS = "accounts"
 MOST_NAMED = 20
@@ -38,6 +39,14 @@ def _emergency_accounts() -> list[CheckMessage]:
         faults.append(
             Warning(f"GRIDCAST_LOCAL_LOGIN: there is no account {', '.join(missing)}.", id="monitor.W014")
         )
+    closed = [user.get_username() for user in rows.filter(is_active=True) if not is_admitted(user, None)]
+    if closed:
+        message = (
+            f"GRIDCAST_LOCAL_LOGIN: no role is granted here to {', '.join(sorted(closed))}: their roles come"
+            " from the identity provider alone, so neither password nor passkey logs them in."
+        )
+        hint = "Grant one: manage.py access grant USER ROLE"
+        faults.append(Warning(message, hint=hint, id="monitor.W018"))
     administrators = rows.filter(is_active=True, is_superuser=True)
     if not any(user.has_usable_password() for user in administrators):
         message = (

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
+from monitor.models import EndedSessions
 from monitor.models.role import is_administrator, permissions_of
 
 if TYPE_CHECKING:
@@ -15,6 +18,13 @@ if TYPE_CHECKING:
 
 class RightsBackend(ModelBackend):
     """Django asks separately for the permissions of a user and of its groups."""
+
+    def get_user(self, user_id: int) -> User | None:
+        """Return the active user of a session; *times_ended*: how many times all its sessions were ended."""
+        times = EndedSessions.objects.filter(user=OuterRef("pk")).values("times")
+        ended = User.objects.annotate(times_ended=Coalesce(Subquery(times), 0))
+        user = ended.filter(pk=user_id).first()
+        return user if user is not None and self.user_can_authenticate(user) else None
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         if obj is not None or not isinstance(user_obj, User) or is_administrator(user_obj):

@@ -104,7 +104,7 @@ def end_session(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]
     chosen = request.POST.get("session", "")
     if chosen == "others":
-        number = sessions.end_others(user, request.session.session_key)
+        number = sessions.end_others(user, request)
         messages.success(request, f"{number} other session{'' if number == 1 else 's'} ended.")
     elif chosen.isascii() and chosen.isdigit() and sessions.end(user, int(chosen)):
         messages.success(request, "Session ended.")
