@@ -166,7 +166,9 @@ def suspend_overdue(now: datetime) -> int:
     """
     valid = timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
     in_force, valid_until = Identity.objects.filter(suspended=""), F("verified_at") + valid
-    in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
+    with transaction.atomic():
+        _permit_loss_of_last_administrator()
+        in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
     overdue = list(in_force.filter(valid_until__lte=now).select_related("user"))
     for identity in overdue:
         with transaction.atomic(), audit_trail() as changes:
@@ -184,6 +186,7 @@ def disconnect(identity: Identity, now: datetime) -> None:
 
     Raises:
         NoDoorLeft: the user could not log in any more.
+        LastAdministrator: the user is the last active administrator, by this identity.
     """
     if not doors.has_door_without(identity):
         raise NoDoorLeft(
@@ -193,7 +196,8 @@ def disconnect(identity: Identity, now: datetime) -> None:
     tokens.revoke(ApiToken.objects.filter(identity=identity), now)
     note("identity", _name(identity), before="connected", after="disconnected")
     sessions.end_all(identity.user)
-    identity.account.delete()
+    with roles.keeping_an_administrator(identity.user):
+        identity.account.delete()
 
 
 def _name(identity: Identity) -> str:

@@ -238,8 +238,8 @@ def test_the_last_door_is_not_disconnected(
 ) -> None:
     confirms(settings, LOGIN)
     confirm_there(op, by_provider)
-    by_provider.post(f"/account/identities/{Identity.objects.get().pk}/disconnect/")
-    assert "could not log in any more" in by_provider.get("/account/").content.decode()
+    page = by_provider.post(f"/account/identities/{Identity.objects.get().pk}/disconnect/")
+    assert (page.status_code, "could not log in any more" in page.content.decode()) == (409, True)
     assert Identity.objects.exists()
 
 
