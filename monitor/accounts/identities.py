@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import F
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from allauth.socialaccount.models import SocialAccount
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,11 @@ def uid_of(issuer: str, subject: str) -> str:
         return str(identity.account.uid)
     key = hashlib.sha256(f"{issuer} {subject}".encode()).hexdigest()  # an issuer has no spaces
     return f"sha256:{key}"
+
+
+def lock(user: AbstractBaseUser | AnonymousUser) -> None:
+    """Let no other transaction connect an identity to *user* until this one ends."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=user.pk or 0).values_list("pk"))
 
 
 @transaction.atomic
