@@ -12,23 +12,23 @@ Errors, all permanent::
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import Group, Permission, User
-from django.db import transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from monitor.access.audit_trail import note
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import Identity, Site, SiteAdministrator
 from monitor.models.role import STAFF, UserRole, forget_roles, identity_of, is_admitted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from django.db.models import QuerySet
 
@@ -43,6 +43,9 @@ _CONFIGURED = (
     "suite",
 )
 MOST_NAMED = 20  # sites, in a message
+# The triggers of the migration ``administrators_remain``; all name the first one in their refusals.
+_CONSTRAINT = "administrators_remain"
+_CONSTRAINTS = f"{_CONSTRAINT}, {_CONSTRAINT}_undeleted"
 _ACCOUNTS = ("apitoken", "siteadministrator")  # only administrators see those of others
 # A superuser needs no permissions. A site admin has none: querysets give the rights at the own sites.
 _PERMISSIONS: dict[UserRole, Q] = {
@@ -160,15 +163,17 @@ def revoke(user: User, taken: Grant) -> bool:
     """
     if taken not in grants_of(user):
         return False
-    if taken.role == UserRole.ADMINISTRATOR:
-        check_another_administrator(user)
-        _lower_flags(user.pk, [taken.role])  # also of a superuser without the group
-    if taken.site is not None:
-        SiteAdministrator.objects.filter(user=user, site__name=taken.site).delete()
-    if taken.site is None or not user.administered_sites.exists():
-        user.groups.remove(*Group.objects.filter(name=taken.role.value))
-    user.refresh_from_db(fields=["is_staff", "is_superuser"])
-    forget_roles(user)
+    try:
+        with keeping_an_administrator(user):
+            if taken.role == UserRole.ADMINISTRATOR:
+                _lower_flags(user.pk, [taken.role])  # also of a superuser without the group
+            if taken.site is not None:
+                SiteAdministrator.objects.filter(user=user, site__name=taken.site).delete()
+            if taken.site is None or not user.administered_sites.exists():
+                user.groups.remove(*Group.objects.filter(name=taken.role.value))
+    finally:
+        user.refresh_from_db(fields=["is_staff", "is_superuser"])
+        forget_roles(user)
     note("role", f"{user}: {taken}", before="granted", after="revoked")
     return True
 
@@ -265,14 +270,30 @@ def _administrators() -> QuerySet[User]:
     return User.objects.filter(is_administrator, is_active=True)
 
 
-def check_another_administrator(user: User) -> None:
-    """Raise LastAdministrator unless another active user is an administrator, by a grant or an identity.
+@contextlib.contextmanager
+def keeping_an_administrator(user: User) -> Iterator[None]:
+    """Refuse what the block changes about *user* if no active administrator would remain.
 
-    The lock lasts until the end of the transaction. ``monitor_administrators_remain`` in the database refuses
-    every commit without an administrator.
+    The database counts, by grants and identities alike, as at each commit (``administrators_remain``).
+
+    Raises:
+        LastAdministrator: nothing of the block is changed.
     """
-    lock_until_commit(AdvisoryLock.ADMINISTRATORS)
-    if not _administrators().exclude(pk=user.pk).exists():
+    try:
+        with transaction.atomic():
+            yield
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET CONSTRAINTS {_CONSTRAINTS} IMMEDIATE")
+                cursor.execute(f"SET CONSTRAINTS {_CONSTRAINTS} DEFERRED")
+    except IntegrityError as error:
+        if not takes_last_administrator(error):
+            raise
         raise LastAdministrator(
             f"{user} is the last active administrator: grant the role to another user first"
-        )
+        ) from None
+
+
+def takes_last_administrator(error: BaseException | None) -> bool:
+    """Return whether *error* is the refusal of a change, or of its commit, that takes the last one."""
+    cause = error.__cause__ if isinstance(error, IntegrityError) else None
+    return getattr(getattr(cause, "diag", None), "constraint_name", None) == _CONSTRAINT

@@ -22,6 +22,7 @@ from monitor.accounts import (
     known_browsers,
     sessions,
 )
+from monitor.accounts.confirmation import AT_PROVIDER, CODE, PASSKEY, PASSWORD
 from monitor.accounts.environment import AUTH_TIME
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
@@ -53,9 +54,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     }
 
     def get_login_stages(self) -> list[str]:
-        """Return allauth's stages, with ours for the second factor."""
-        ours = {"allauth.mfa.stages.AuthenticateStage": "monitor.accounts.login_stage.SecondFactorStage"}
-        return [ours.get(stage, stage) for stage in super().get_login_stages()]
+        """Return allauth's stages between ours, with which a login begins and is completed."""
+        ours = "monitor.accounts.login_stage"
+        return [f"{ours}.BeginStage", *super().get_login_stages(), f"{ours}.CompleteStage"]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """Return the ways in which *user* can confirm that it is the owner of the account.
@@ -67,15 +68,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         if not user.is_authenticated:
             return ways
         if not doors.has_local_door(user, timezone.now()):
-            ways = [way for way in ways if way["id"] != "reauthenticate"]
+            ways = [way for way in ways if way["id"] != PASSWORD]
         provider = settings.GRIDCAST_IDENTITY_PROVIDER
-        has_factor = any(way["id"].startswith("mfa") for way in ways)
+        has_factor = any(way["id"] in {CODE, PASSKEY} for way in ways)
         if provider is None or not (provider.confirm == AUTH_TIME or (provider.confirm and not has_factor)):
             return ways
         if Identity.objects.filter(user_id=user.pk).exists():
             url = reverse("account-confirm-provider")
             words = f"Log in again at {provider.name}"
-            ways.append({"id": "provider", "description": words, "url": url})
+            ways.append({"id": AT_PROVIDER, "description": words, "url": url})
         return ways
 
     def is_open_for_signup(self, _request: HttpRequest) -> bool:

@@ -12,6 +12,7 @@ from django.db import Error as DatabaseError
 from monitor.access.roles import grants_of
 from monitor.accounts.environment import EVERYBODY, NOBODY
 from monitor.models import Identity
+from monitor.models.role import is_admitted
 
 ACCOUNTS = "accounts"
 MOST_NAMED = 20
@@ -42,6 +43,14 @@ def _emergency_accounts() -> list[CheckMessage]:
     if missing := sorted(names - set(rows.values_list("username", flat=True))):
         message = f"GRIDCAST_LOCAL_LOGIN names accounts that do not exist: {', '.join(missing)}."
         faults.append(Warning(message, hint="Correct or remove the names.", id="monitor.W014"))
+    closed = [user.get_username() for user in rows.filter(is_active=True) if not is_admitted(user, None)]
+    if closed:
+        message = (
+            f"GRIDCAST_LOCAL_LOGIN: no role is granted here to {', '.join(sorted(closed))}: their roles come"
+            " from the identity provider alone, so neither password nor passkey logs them in."
+        )
+        hint = "Grant one: manage.py access grant USER ROLE"
+        faults.append(Warning(message, hint=hint, id="monitor.W018"))
     accounts = {user.get_username(): user for user in rows}
     reasons = {name: _not_for_emergencies(accounts.get(name)) for name in sorted(names)}
     if all(reasons.values()):

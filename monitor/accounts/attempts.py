@@ -14,6 +14,7 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from django.shortcuts import render
 
 from monitor.accounts import events, known_browsers, throttle
+from monitor.accounts.sessions import START_KEY
 from monitor.accounts.throttle import CountedAct, TooManyAtOnce, TooManyFailures
 from monitor.web.client_address import client_address
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from monitor.accounts.throttle import Attempt, Counted, FailureLimit
 
 RETRY_SECONDS = 2  # an attempt is checked within a second
-_START = "login-start"  # in the session
 _OF_CODES = (
     throttle.SECOND_FACTOR,
     throttle.SECOND_FACTOR_IN_KNOWN_BROWSER,
@@ -84,12 +84,12 @@ def start(request: HttpRequest) -> None:
         act = throttle.limits().count(throttle.START, _narrowest(client_address(request)))
     except TooManyFailures as error:
         raise _refusal(request, "", error) from error
-    request.session[_START] = [act.key, act.ends]
+    request.session[START_KEY] = [act.key, act.ends]
 
 
 def take_back_start(request: HttpRequest) -> None:
     """Count the start of this session's login no longer: the login has succeeded."""
-    if started := request.session.pop(_START, None):
+    if started := request.session.pop(START_KEY, None):
         throttle.limits().take_back(CountedAct(*started))
 
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
+from monitor.models import EndedSessions
 from monitor.models.role import is_administrator, permissions_of
 
 if TYPE_CHECKING:
@@ -32,6 +35,13 @@ class RightsBackend(ModelBackend):
         if self._request is not None and not is_active:
             self._request.is_of_disabled_account = True  # type: ignore[attr-defined]  # read for the log
         return is_active
+
+    def get_user(self, user_id: int) -> User | None:
+        """Return the active user of a session; *times_ended*: how many times all its sessions were ended."""
+        times = EndedSessions.objects.filter(user=OuterRef("pk")).values("times")
+        ended = User.objects.annotate(times_ended=Coalesce(Subquery(times), 0))
+        user = ended.filter(pk=user_id).first()
+        return user if user is not None and self.user_can_authenticate(user) else None
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         if obj is not None or not isinstance(user_obj, User) or is_administrator(user_obj):

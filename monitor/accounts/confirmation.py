@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 
 CONFIRMED_SECONDS = 300
+PASSWORD, CODE, PASSKEY, AT_PROVIDER = (  # the ids of the ways; the first three are allauth's
+    *("reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate:webauthn"),
+    "provider",
+)
 
 
 def is_confirmed(request: HttpRequest) -> bool:
@@ -35,3 +39,12 @@ def ways_to_confirm(request: HttpRequest) -> list[dict[str, Any]]:
     """
     ways: list[dict[str, Any]] = get_adapter(request).get_reauthentication_methods(request.user)
     return ways
+
+
+def is_offered(request: HttpRequest, way: str) -> bool:
+    """Return whether the user can confirm by *way*, the id of one, now.
+
+    Each page that confirms asks for it when it is opened and when its form is sent, and the way at the
+    provider again when the browser comes back: factors or settings may have changed meanwhile.
+    """
+    return any(each["id"] == way for each in ways_to_confirm(request))

@@ -47,6 +47,8 @@ def closed_door(user: User, now: datetime) -> ClosedDoor | None:
     listed, remedy = settings.GRIDCAST_LOCAL_LOGIN.names, _opening(user)
     if listed is None:
         reason = _no_own_role(user, now)
+    elif doors.lacks_only_a_role(user):
+        reason = "GRIDCAST_LOCAL_LOGIN names the account, and no role is granted to it here"
     elif listed:
         reason = "GRIDCAST_LOCAL_LOGIN does not name the account"
         remedy = f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {remedy}"

@@ -20,15 +20,19 @@ if TYPE_CHECKING:
 def has_local_door(user: User, now: datetime) -> bool:
     """Return whether *user* may log in at *now* by password or passkey, as ``GRIDCAST_LOCAL_LOGIN`` says.
 
-    By default, an account whose roles come from the identity provider alone may not: its password and its
-    passkeys would outlive its dismissal there. They are inactive, not removed.
+    An account whose roles come from the identity provider alone may not, also if the variable names it: its
+    password and its passkeys would outlive its dismissal there. They are inactive, not removed.
     """
-    if not user.is_active:
-        return False
-    has_own_role = is_admitted(user, None)
-    return settings.GRIDCAST_LOCAL_LOGIN.permits(
-        user.get_username(), has_own_role=has_own_role
-    ) or _is_opened(user, now)
+    is_permitted = settings.GRIDCAST_LOCAL_LOGIN.permits(user.get_username()) or _is_opened(user, now)
+    return is_permitted and is_admitted(user, identity_of_local_login(user, now))
+
+
+def lets_in(user: User, account: int | None, now: datetime) -> bool:
+    """Return whether *user* may come in at *now* by *account*, of the provider; None: by the local door."""
+    if account is None:
+        return has_local_door(user, now)
+    identity = user.identities.filter(account=account).values_list("pk", flat=True).first()
+    return identity is not None and is_admitted(user, identity)
 
 
 def identity_of_local_login(user: User, now: datetime) -> int | None:
@@ -38,6 +42,12 @@ def identity_of_local_login(user: User, now: datetime) -> int | None:
     command, has the roles that the provider named last.
     """
     return roles.usual_identity(user) if _is_opened(user, now) else None
+
+
+def lacks_only_a_role(user: User) -> bool:
+    """Return whether ``GRIDCAST_LOCAL_LOGIN`` names *user*, to whom only no role is granted here."""
+    names = settings.GRIDCAST_LOCAL_LOGIN.names or frozenset()
+    return user.is_active and user.get_username() in names and not is_admitted(user, None)
 
 
 def closed_because(user: User) -> str:
@@ -58,7 +68,7 @@ def has_door_without(identity: Identity) -> bool:
     passkeys = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN)
     has_key = user.has_usable_password() or any(each.wrap().is_passwordless for each in passkeys)
     # Without an identity, an account has a role of its own: at least it reads as a viewer.
-    return has_key and settings.GRIDCAST_LOCAL_LOGIN.permits(user.get_username(), has_own_role=True)
+    return has_key and settings.GRIDCAST_LOCAL_LOGIN.permits(user.get_username())
 
 
 def _is_opened(user: User, now: datetime) -> bool:

@@ -35,16 +35,15 @@ def _count(variable: str, default: str, most: int, unit: str) -> int:
 
 @dataclass(frozen=True)
 class LocalLogin:
-    """Which accounts have a local door: a login by password or passkey, without the provider or a proxy.
+    """Which accounts may have a local door: a login by password or passkey, without the provider or a proxy.
 
-    *names*: those of the accounts that have one; None: all that have a role granted here, or no identity.
+    *names*: theirs; None: all. It opens to those that have a role granted here, or no identity.
     """
 
     names: frozenset[str] | None
 
-    def permits(self, username: str, *, has_own_role: bool) -> bool:
-        """Return whether the account has a local door; *has_own_role*: not only what a provider named."""
-        return has_own_role if self.names is None else username in self.names
+    def permits(self, username: str) -> bool:
+        return self.names is None or username in self.names
 
 
 def local_login() -> LocalLogin:

@@ -10,6 +10,7 @@ from typing import Any
 
 from allauth.core import context
 from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
 from django.db.models.signals import post_delete, post_save
 
 from monitor.access.audit_trail import note
@@ -27,7 +28,9 @@ def _saved(instance: Authenticator, *, created: bool, raw: bool, **_: Any) -> No
         _end_others(instance)
 
 
-def _deleted(instance: Authenticator, **_: Any) -> None:
+def _deleted(instance: Authenticator, origin: Any, **_: Any) -> None:
+    if getattr(origin, "model", type(origin)) is User:  # whose sessions have ended
+        return
     note("second factor", instance.user.get_username(), before=instance.type)
     _end_others(instance)
 
@@ -36,4 +39,4 @@ def _end_others(factor: Authenticator) -> None:
     """End all sessions of the user but the one that changes *factor*; a command ends all."""
     request = context.request
     is_own = request is not None and request.user.is_authenticated and request.user.pk == factor.user_id
-    sessions.end_others(factor.user, request.session.session_key if is_own else None)
+    sessions.end_others(factor.user, request if is_own else None)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import F, Value
 from django.db.models.functions import Greatest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from allauth.socialaccount.models import SocialAccount
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +63,11 @@ def uid_of(issuer: str, subject: str) -> str:
 def names_of(issuer: str) -> list[str]:
     """Return *issuer* with and without a slash at its end: discovery may name it either way."""
     return [issuer.removesuffix("/"), f"{issuer.removesuffix('/')}/"]
+
+
+def lock(user: AbstractBaseUser | AnonymousUser) -> None:
+    """Let no other transaction connect an identity to *user* until this one ends."""
+    list(User.objects.select_for_update(no_key=True).filter(pk=user.pk or 0).values_list("pk"))
 
 
 @transaction.atomic
@@ -192,6 +199,7 @@ def disconnect(identity: Identity, now: datetime) -> None:
 
     Raises:
         NoDoorLeft: the user could not log in any more.
+        LastAdministrator: the user is the last active administrator, by this identity.
     """
     if not doors.has_door_without(identity):
         raise NoDoorLeft(
@@ -201,7 +209,8 @@ def disconnect(identity: Identity, now: datetime) -> None:
     end_acts(identity, now)
     note("identity", _name(identity), before="connected", after="disconnected")
     sessions.end_all(identity.user)
-    identity.account.delete()
+    with roles.keeping_an_administrator(identity.user):
+        identity.account.delete()
 
 
 def end_acts_of_deleted(instance: Identity, **_: Any) -> None:

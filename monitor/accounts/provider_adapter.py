@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from allauth.account.internal.flows.login import record_authentication
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.models import SocialAccount, SocialApp
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.accounts import events, group_roles, identities, users
-from monitor.accounts.confirmation import CONFIRMED_SECONDS, is_confirmed
+from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS, is_confirmed, is_offered
 from monitor.accounts.environment import AUTH_TIME
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS
 from monitor.clipping import clipped
@@ -29,7 +29,8 @@ from monitor.models.role import identity_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from allauth.socialaccount.models import SocialAccount, SocialLogin
+    from allauth.socialaccount.models import SocialLogin
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.http import HttpRequest
 
     from monitor.accounts.environment import IdentityProvider
@@ -86,8 +87,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         if state.get("is_confirmation"):
             self._confirm(request, sociallogin)
         elif state.get("process") == AuthProcess.CONNECT:
-            number = Identity.objects.filter(user_id=request.user.pk or 0).count()
-            has_room = sociallogin.is_existing or number < identity_provider().most_identities
+            has_room = sociallogin.is_existing or _has_room(request.user, sociallogin.account)
             if not _is_begun_by(request, state) or not is_confirmed(request) or not has_room:
                 raise _refused(request, sociallogin, "not_connected")
 
@@ -99,6 +99,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         of_session = Identity.objects.filter(pk=acts_by or 0, account_id=sociallogin.account.pk)
         if not _is_begun_by(request, sociallogin.state) or not is_same or not (acts_by is None or of_session):
             raise _refused(request, sociallogin, "confirmed_by_another")
+        if not is_offered(request, AT_PROVIDER):
+            raise _refused(request, sociallogin, "confirms_here")
         at = login.auth_time if identity_provider().confirm == AUTH_TIME else sociallogin.state["begun_at"]
         if at is None or not -LEEWAY_SECONDS <= now - at <= CONFIRMED_SECONDS:
             raise _refused(request, sociallogin, "confirmed_too_early")
@@ -151,6 +153,17 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         configured = identity_provider()
         groups = group_roles.groups_in(sociallogin.verified_login.claims, configured.groups_claim)
         return group_roles.present_roles(group_roles.roles_of_groups(groups, configured.roles))
+
+
+def _has_room(user: AbstractBaseUser | AnonymousUser, account: SocialAccount) -> bool:
+    """Return whether *user* may have the new *account* as well; another callback of the user waits for this.
+
+    One that began earlier may have connected the same account meanwhile.
+    """
+    identities.lock(user)
+    of_user = Identity.objects.filter(user_id=user.pk or 0)
+    is_taken = SocialAccount.objects.filter(provider=account.provider, uid=account.uid).exists()
+    return not is_taken and of_user.count() < identity_provider().most_identities
 
 
 def _is_begun_by(request: HttpRequest, state: Mapping[str, Any]) -> bool:

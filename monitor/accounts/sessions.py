@@ -7,9 +7,13 @@ from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from allauth.account.internal.flows.login import (
+    _AUTHENTICATION_METHODS_USER_SESSION_KEY as STEPS_OF_USER,
+)
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY as STEPS
 from allauth.usersessions.models import UserSession
 from django.conf import settings
-from django.contrib.auth import get_user
+from django.contrib.auth import SESSION_KEY, get_user
 from django.contrib.auth import middleware as auth
 from django.contrib.auth.models import AnonymousUser, User
 from django.contrib.sessions.models import Session
@@ -18,6 +22,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from monitor.accounts.browsers import ForBrowsers
+from monitor.models import EndedSessions
 from monitor.models.role import act_as, acting, is_admitted
 
 if TYPE_CHECKING:
@@ -31,7 +36,11 @@ MOST_SESSIONS = 50  # of one user
 WRITE_SECONDS = 300.0
 _LISTED = "gridcast_listed"  # in a session that began with a login
 IDENTITY_KEY = "gridcast_identity"  # by which the session acts; missing: by what was granted here
+ENDED_KEY = "gridcast_ended"  # how many times all sessions of the user had been ended; missing: never
 _MOST_NOTED = 10_000
+START_KEY = "login-start"  # of a login by passkey or provider, as it is counted
+# What a login stores in the session before it is completed.
+_OF_A_LOGIN_UNDER_WAY = (STEPS, STEPS_OF_USER, START_KEY)
 
 
 class _SessionUse:
@@ -78,12 +87,32 @@ def user_of(request: HttpRequest) -> User | AnonymousUser:
     """Return the user of the session of *request*, acting by the identity with which the session began.
 
     It is anonymous while that identity is suspended, and without one while nothing is granted here to a user
-    whose roles come from the provider.
+    whose roles come from the provider; and for ever if all sessions of the user were ended after its login.
     """
     user = get_user(request)
-    admitted = acting(user, request.session.get(IDENTITY_KEY)) if isinstance(user, User) else None
+    is_over = getattr(user, "times_ended", 0) != request.session.get(ENDED_KEY, 0)
+    admitted = None
+    if isinstance(user, User) and not is_over:
+        admitted = acting(user, request.session.get(IDENTITY_KEY))
     request.looked_up_user = admitted  # type: ignore[attr-defined]  # read by the processor budget
     return admitted or AnonymousUser()
+
+
+def leave_earlier(request: HttpRequest) -> None:
+    """Leave nothing of an earlier login, whose user is not admitted any more, to the one that completes now.
+
+    Only what that one has stored itself stays.
+    """
+    if SESSION_KEY in request.session:
+        kept = {key: request.session[key] for key in _OF_A_LOGIN_UNDER_WAY if key in request.session}
+        request.session.flush()
+        request.session.update(kept)
+
+
+def begin(request: HttpRequest, times_ended: int) -> None:
+    """Let the session of *request*, whose login is completed, be over if all were ended since it began."""
+    leave_earlier(request)
+    request.session[ENDED_KEY] = times_ended
 
 
 def note_login(request: HttpRequest, user: User, identity: int | None) -> None:
@@ -94,7 +123,9 @@ def note_login(request: HttpRequest, user: User, identity: int | None) -> None:
     """
     request.session[_LISTED] = True
     request.session.begin_lifetime()  # type: ignore[attr-defined]  # our store
-    if identity is not None:
+    if identity is None:
+        request.session.pop(IDENTITY_KEY, None)
+    else:
         request.session[IDENTITY_KEY] = identity
     act_as(user, identity)
     own = UserSession.objects.filter(user_id=user.pk)
@@ -126,20 +157,27 @@ def end(user: AbstractBaseUser, session: int) -> bool:
     return _end(UserSession.objects.filter(user_id=user.pk, pk=session)) > 0
 
 
-def end_others(user: AbstractBaseUser, current_key: str | None) -> int:
-    """End all sessions of *user* but that with *current_key*; return their number."""
-    return _end(UserSession.objects.filter(user_id=user.pk).exclude(session_key=current_key))
+def end_others(user: AbstractBaseUser, request: HttpRequest | None) -> int:
+    """End all sessions of *user* but that of *request*, if it is one; return their number.
+
+    Logins that are under way, or wait for their second factor, end as well.
+    """
+    times = EndedSessions.objects.add(user.pk)
+    if request is None or request.session.get(SESSION_KEY) != str(user.pk):
+        return _end(UserSession.objects.filter(user_id=user.pk))
+    request.session[ENDED_KEY] = times
+    return _end(UserSession.objects.filter(user_id=user.pk).exclude(session_key=request.session.session_key))
 
 
 def end_all(user: AbstractBaseUser) -> int:
-    """End all sessions of *user*; return their number."""
-    return _end(UserSession.objects.filter(user_id=user.pk))
+    """End all sessions of *user*, as ``end_others``; return their number."""
+    return end_others(user, None)
 
 
 def keep_current(request: HttpRequest) -> None:
     """List the session of *request* under its new key, and end all others: the password has changed."""
     with transaction.atomic():
-        end_all(request.user)  # type: ignore[arg-type]  # only called for users
+        end_others(request.user, request)  # type: ignore[arg-type]  # only called for users
         UserSession.objects.create_from_request(request)
 
 

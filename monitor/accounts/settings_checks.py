@@ -154,18 +154,27 @@ def second_factor_roles(**_: Any) -> list[CheckMessage]:
     return second_factor_faults(
         settings.GRIDCAST_SECOND_FACTOR_ROLES,
         settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES,
-        has_provider=settings.GRIDCAST_IDENTITY_PROVIDER is not None,
+        settings.GRIDCAST_IDENTITY_PROVIDER,
     )
 
 
 def second_factor_faults(
-    roles: frozenset[str], provider_values: frozenset[str], *, has_provider: bool
+    roles: frozenset[str], provider_values: frozenset[str], provider: IdentityProvider | None
 ) -> list[CheckMessage]:
     faults: list[CheckMessage] = [
         _error(20, f"GRIDCAST_SECOND_FACTOR_ROLES: {_wrong_factor_role(role)}.")
         for role in sorted(roles - set(UserRole.values))
     ]
-    if provider_values and not (roles and has_provider):
+    if roles and provider is not None and not (provider.confirm or provider_values):
+        message = (
+            "GRIDCAST_SECOND_FACTOR_ROLES: accounts of the identity provider can add no second factor here,"
+            " because they cannot confirm that it is they: after GRIDCAST_SECOND_FACTOR_DAYS, no page opens."
+        )
+        hint = (
+            "Set GRIDCAST_OIDC_CONFIRM, or GRIDCAST_OIDC_SECOND_FACTOR_VALUES if the provider asks for one."
+        )
+        faults.append(Warning(message, hint=hint, id="monitor.W017"))
+    if provider_values and not (roles and provider):
         faults.append(
             Warning(
                 "GRIDCAST_OIDC_SECOND_FACTOR_VALUES has no effect without GRIDCAST_SECOND_FACTOR_ROLES and"

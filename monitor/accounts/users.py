@@ -24,7 +24,7 @@ from django.db import models, transaction
 
 from monitor.access import roles
 from monitor.access.audit_trail import note
-from monitor.accounts import sessions
+from monitor.accounts import codes, sessions
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 
 if TYPE_CHECKING:
@@ -211,10 +211,9 @@ def disable(user: User) -> int:
     """
     if not user.is_active:
         return 0
-    if user.is_superuser:
-        roles.check_another_administrator(user)
+    with roles.keeping_an_administrator(user):
+        User.objects.filter(pk=user.pk).update(is_active=False)
     user.is_active = False
-    user.save(update_fields=["is_active"])
     note("account", user.get_username(), before="active", after="disabled")
     return sessions.end_all(user)
 
@@ -235,6 +234,7 @@ def remove_factor(factor: Authenticator) -> int:
     Return the number of sessions: one may be of the person that found the lost device.
     """
     user = factor.user
+    codes.lock_factors(user)  # before the sessions, as where the user removes it
     number = sessions.end_all(user)
     factor.delete()
     delete_dangling_recovery_codes(user)
@@ -257,12 +257,11 @@ def delete(user: User) -> None:
     Raises:
         LastAdministrator: it is the last active administrator.
     """
-    if user.is_superuser and user.is_active:
-        roles.check_another_administrator(user)
     before = {**_profile(user), "roles": [str(grant) for grant in roles.grants_of(user)]}
     before["deleted with it"] = losses(user)
     sessions.end_all(user)
-    user.delete()
+    with roles.keeping_an_administrator(user):
+        User.objects.filter(pk=user.pk).delete()
     note("account", user.get_username(), before=before, after="deleted")
 
 

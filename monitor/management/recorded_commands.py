@@ -99,6 +99,8 @@ def record(execute: Callable[..., Any], argv: Sequence[str], *args: Any, **optio
         raise
     except BaseException as error:
         _write(argv, "failed", _exit_status(error))
+        if isinstance(error, IntegrityError):
+            _refuse_loss_of_last_administrator(error)
         raise
     if is_in_parts:
         _write(argv, "done", changes=trail)
@@ -123,6 +125,14 @@ def _exit_status(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     return error.returncode if isinstance(error, CommandError) else 1
+
+
+def _refuse_loss_of_last_administrator(error: IntegrityError) -> None:
+    from monitor.access import roles  # noqa: PLC0415  # Django has loaded the models by now
+
+    if roles.takes_last_administrator(error):
+        reason = str(error).partition("\n")[0]
+        raise CommandError(f"nothing is changed: {reason}") from None
 
 
 def _insert(argv: Sequence[str], outcome: str, **options: Any) -> None:

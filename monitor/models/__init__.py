@@ -11,6 +11,7 @@ from monitor.models.day_score import DayScore
 from monitor.models.demo_weather import DemoWeather
 from monitor.models.deployment import Deployment
 from monitor.models.door_opening import DoorOpening
+from monitor.models.ended_sessions import EndedSessions
 from monitor.models.failure_signature import FailureSignature, JudgedHistory
 from monitor.models.forecast import Forecast, ForecastDelivery
 from monitor.models.forecast_state import (
@@ -92,6 +93,7 @@ __all__ = [
     "DirtyOutcome",
     "DoorOpening",
     "EndedRun",
+    "EndedSessions",
     "EnrolmentAttempt",
     "EnrolmentCode",
     "FailureHour",

@@ -19,11 +19,13 @@ from django.views.decorators.http import require_POST
 
 from monitor.access import roles, tokens
 from monitor.accounts import attempts, door_reasons, events, sessions
+from monitor.accounts.confirmation import PASSWORD
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
 from monitor.models import ApiToken, Identity, Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import NotAvailable, accounts_only
+from monitor.pages.http.confirmed import confirms_by
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import DEFAULT_COOKIES, zone_names
@@ -110,7 +112,7 @@ def end_session(request: HttpRequest) -> HttpResponse:
     user: User = request.user  # type: ignore[assignment]
     chosen = request.POST.get("session", "")
     if chosen == "others":
-        number = sessions.end_others(user, request.session.session_key)
+        number = sessions.end_others(user, request)
         messages.success(request, f"{number} other session{'' if number == 1 else 's'} ended.")
     elif chosen.isascii() and chosen.isdigit() and sessions.end(user, int(chosen)):
         messages.success(request, "Session ended.")
@@ -173,6 +175,7 @@ class ConfirmByPassword(ReauthenticateView):  # type: ignore[misc]  # allauth ha
 
 
 change_password = ChangePassword.as_view()
+confirm_by_password = accounts_only(confirms_by(PASSWORD)(ConfirmByPassword.as_view()))
 
 entries = [NavigationEntry("Account", "Account", "account", permits=lambda user: user.is_authenticated)]
 urlpatterns = [
@@ -180,7 +183,7 @@ urlpatterns = [
     path("account/", account, name="mfa_index"),
     path("account/", account, name="mfa_list_webauthn"),
     path("account/password/", change_password, name="account_change_password"),
-    path("account/confirm/password/", ConfirmByPassword.as_view(), name="account_reauthenticate"),
+    path("account/confirm/password/", confirm_by_password, name="account_reauthenticate"),
     path("account/sessions/end/", end_session, name="account-end-session"),
     path("admin/password_change/", change_password, name="admin-password-change"),
 ]

@@ -6,7 +6,8 @@ Each step is a form: a link on a foreign page must not connect an identity to th
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
 from allauth.account.utils import get_next_redirect_url
 from allauth.socialaccount.providers.base.constants import AuthProcess
@@ -18,14 +19,15 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from monitor.access.roles import LastAdministrator
 from monitor.accounts import identities
-from monitor.accounts.confirmation import CONFIRMED_SECONDS
+from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS
 from monitor.accounts.environment import AUTH_TIME, IdentityProvider
 from monitor.accounts.identities import NoDoorLeft
 from monitor.models import Identity
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.audit import begin_change
-from monitor.pages.http.confirmed import confirmed
+from monitor.pages.http.confirmed import confirmed, confirms_by
 from monitor.pages.http.to_provider import lead_on, to_provider
 
 if TYPE_CHECKING:
@@ -55,11 +57,10 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 @accounts_only
 @require_http_methods(["GET", "HEAD", "POST"])
+@confirms_by(AT_PROVIDER)
 def confirm(request: HttpRequest) -> HttpResponse:
     """Let the user confirm at the provider that it is the owner of the account."""
     provider = _provider()
-    if not provider.confirm or not Identity.objects.filter(user=_user(request)).exists():
-        raise Http404
     if request.method != "POST":
         context = {"provider": provider, "next": get_next_redirect_url(request) or ""}
         return render(request, "pages/account_confirm_provider.html", context)
@@ -81,15 +82,17 @@ def confirm(request: HttpRequest) -> HttpResponse:
 def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask before an identity is disconnected, and disconnect it."""
     identity = get_object_or_404(Identity, pk=pk, user=_user(request))
-    if request.method != "POST":
-        return render(request, "pages/account_disconnect.html", {"identity": identity})
-    try:
-        identities.disconnect(identity, timezone.now())
-    except NoDoorLeft as error:
-        messages.error(request, f"Not disconnected: {error}.")
-    else:
-        messages.success(request, "Disconnected; sessions and tokens of it have ended.")
-    return redirect("account")
+    context: dict[str, Any] = {"identity": identity}
+    if request.method == "POST":
+        try:
+            identities.disconnect(identity, timezone.now())
+        except (NoDoorLeft, LastAdministrator) as error:
+            context["refusal"] = f"Not disconnected: {error}."
+        else:
+            messages.success(request, "Disconnected; sessions and tokens of it have ended.")
+            return redirect("account")
+    status = HTTPStatus.CONFLICT if "refusal" in context else HTTPStatus.OK
+    return render(request, "pages/account_disconnect.html", context, status=status)
 
 
 def _user(request: HttpRequest) -> User:

@@ -9,7 +9,6 @@ from allauth.mfa.base.views import AuthenticateView
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.views import LoginWebAuthnView
 from django.conf import settings
-from django.contrib import messages
 from django.contrib.auth import get_user
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LogoutView, redirect_to_login
@@ -52,14 +51,14 @@ class SecondFactorLogin(AuthenticateView):  # type: ignore[misc]
     template_name = "pages/login_second_factor.html"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """End a login whose account has another password or other factors by now."""
+        """End a login whose account has changed meanwhile, or has been deleted."""
         waiting = login_stage.waiting_login(request)
         if waiting is not None:
-            if request.method == "POST":
+            if request.method == "POST" and waiting.login.user is not None:
                 codes.lock_factors(waiting.login.user)  # a change at this moment comes before or after
-            if waiting.is_outdated():
-                messages.error(request, "The password or the second factors have changed: log in again.")
-                return cast("HttpResponse", waiting.abort())
+            if login_stage.is_outdated(request, waiting.login):
+                waiting.abort()
+                return login_stage.refuse_outdated(request, waiting.login)
         return cast("HttpResponseBase", super().dispatch(request, *args, **kwargs))
 
     def get_context_data(self, **_: Any) -> dict[str, Any]:

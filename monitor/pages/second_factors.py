@@ -27,10 +27,11 @@ from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
 
 from monitor.accounts import codes, passkeys
+from monitor.accounts.confirmation import CODE, PASSKEY
 from monitor.accounts.factor_duty import factor_duty
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.pages.http.access import accounts_only
-from monitor.pages.http.confirmed import confirmed
+from monitor.pages.http.confirmed import confirmed, confirms_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 ACCOUNT = reverse_lazy("account")
 
 
-def _page(view: Any, template: str, **options: Any) -> Callable[..., HttpResponseBase]:
-    page: Callable[..., HttpResponseBase] = view.as_view(template_name=f"pages/{template}", **options)
-    return accounts_only(page)
+def _confirming_page(way: str, view: Any, template: str) -> Callable[..., HttpResponseBase]:
+    page: Callable[..., HttpResponseBase] = view.as_view(template_name=f"pages/{template}")
+    return accounts_only(confirms_by(way)(page))
 
 
 def _confirmed_page(view: Any, template: str, **options: Any) -> Callable[..., HttpResponseBase]:
@@ -147,8 +148,8 @@ download_recovery_codes = _confirmed_page(RecoveryCodeDownload, "account_recover
 add_passkey = _confirmed_page(AddPasskey, "account_passkey.html")
 rename_passkey = _confirmed_page(RenamePasskey, "account_passkey_rename.html", success_url=ACCOUNT)
 remove_passkey = _confirmed_page(RemovePasskey, "account_passkey_remove.html", success_url=ACCOUNT)
-confirm_by_code = _page(ReauthenticateView, "account_confirm.html")
-confirm_by_passkey = _page(ConfirmByPasskey, "account_confirm_passkey.html")
+confirm_by_code = _confirming_page(CODE, ReauthenticateView, "account_confirm.html")
+confirm_by_passkey = _confirming_page(PASSKEY, ConfirmByPasskey, "account_confirm_passkey.html")
 
 urlpatterns = [
     path("account/second-factor/", due, name="second-factor-due"),

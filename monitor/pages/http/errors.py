@@ -10,6 +10,7 @@ from django.core.exceptions import DisallowedHost
 from django.shortcuts import render
 from django.views import defaults
 
+from monitor.access.roles import takes_last_administrator
 from monitor.api.http.problems import problem
 from monitor.pages.http import outage, parts
 from monitor.pages.http.access import NotAvailable
@@ -42,12 +43,24 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer a bug, or an error outside of views such as in middleware."""
-    if (answer := outage.of_database_error(request, sys.exc_info()[1])) is not None:
+    error = sys.exc_info()[1]
+    if (answer := outage.of_database_error(request, error)) is not None:
         return answer
+    if takes_last_administrator(error):
+        return _no_administrator_left(request)
     if _is_api(request):
         detail = "internal error; the log of the web server has the details"
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "our_error", detail)
     return parts.failed_page(request)
+
+
+def _no_administrator_left(request: HttpRequest) -> HttpResponse:
+    """Answer a change that the database refused when it was committed, whatever made it."""
+    detail = "nothing is changed: no active administrator would remain. Grant the role to another user first"
+    if _is_api(request):
+        return problem(HTTPStatus.CONFLICT, "conflict", detail)
+    reason = f"{detail[0].upper()}{detail[1:]}."
+    return render(request, "pages/conflict.html", {"reason": reason}, status=HTTPStatus.CONFLICT)
 
 
 def _is_api(request: HttpRequest) -> bool:

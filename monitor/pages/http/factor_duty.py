@@ -10,17 +10,17 @@ from django_htmx.http import HttpResponseClientRefresh
 from monitor.accounts.browsers import ForBrowsers
 from monitor.accounts.factor_duty import factor_duty
 from monitor.pages.http.access import NotAvailable, wants_part
+from monitor.pages.http.confirmed import CONFIRMS_BY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-# What adds a factor, confirms that it is the user, and logs in another way or out.
+# What adds a factor, and logs in another way or out. Pages on which users confirm are open as well.
 OPEN = frozenset(
     {
         "account_login",
-        "account_reauthenticate",
         "admin-login",
         "admin-logout",
         "healthz",
@@ -29,8 +29,6 @@ OPEN = frozenset(
         "mfa_activate_totp",
         "mfa_add_webauthn",
         "mfa_download_recovery_codes",
-        "mfa_reauthenticate",
-        "mfa_reauthenticate_webauthn",
         "mfa_view_recovery_codes",
         "openid_connect_callback",
         "openid_connect_login",
@@ -51,10 +49,11 @@ class _FactorDuty:
             request.factor_duty = factor_duty(request)  # type: ignore[attr-defined]  # read by templates
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+    def process_view(self, request: HttpRequest, view: Any, *_: Any) -> HttpResponse | None:
         duty = getattr(request, "factor_duty", None)
         match = request.resolver_match
-        if duty is None or not duty.is_over or (match and match.url_name in OPEN):
+        is_open = hasattr(view, CONFIRMS_BY) or (match and match.url_name in OPEN)
+        if duty is None or not duty.is_over or is_open:
             return None
         if wants_part(request):
             return HttpResponseClientRefresh()

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import doors, identities, users
+from monitor.accounts import account_checks, doors, identities, users
 from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import ApiToken, AuditEvent, Identity
@@ -239,6 +239,21 @@ def test_a_door_that_is_closed_says_why(reader: User, browser: Client, settings:
     assert (page.status_code, "No local login" in page.content.decode()) == (403, True)
     identities.suspend(identity, "Grid Login named no group with a role", timezone.now())
     assert "Grid Login named no group with a role" in log_in(browser, reader).content.decode()
+
+
+def test_a_listed_account_without_a_role_granted_here_is_told_so_and_checked(
+    reader: User, browser: Client, settings: Settings
+) -> None:
+    identity_of(reader, "operator")
+    settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(frozenset({reader.username}))
+    page = log_in(browser, reader)
+    assert (page.status_code, f"access grant {reader} ROLE" in page.content.decode()) == (403, True)
+    assert not AuditEvent.objects.filter(changes__contains=[{"kind": "session"}]).exists()
+    [fault] = [each for each in account_checks.accounts() if each.id == "monitor.W018"]
+    assert f"no role is granted here to {reader}:" in fault.msg
+    roles.grant(reader, Grant(UserRole.VIEWER))
+    assert log_in(browser, reader).status_code == 302
+    assert not [each for each in account_checks.accounts() if each.id == "monitor.W018"]
 
 
 def test_a_command_opens_a_door_only_to_a_user_that_has_a_role_then(reader: User) -> None:

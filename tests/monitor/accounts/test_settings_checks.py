@@ -219,22 +219,23 @@ def test_an_address_that_is_not_answered_is_said(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("roles", "values", "has_provider", "texts"),
+    ("roles", "values", "provider", "texts"),
     [
-        ((), (), False, []),
-        (("operator", "administrator"), (), False, []),
-        (("operator",), ("mfa",), True, []),
-        (("chief", "operator"), (), False, ["expected some of the roles viewer, scheduler"]),
-        ((), ("mfa",), True, ["has no effect without"]),
-        (("operator",), ("mfa",), False, ["has no effect without"]),
+        ((), (), None, []),
+        ((), (), PROVIDER, []),
+        (("operator", "administrator"), (), None, []),
+        (("operator",), ("mfa",), PROVIDER, []),
+        (("operator",), (), replace(PROVIDER, confirm="auth_time"), []),
+        (("operator",), (), PROVIDER, ["can add no second factor here"]),
+        (("chief", "operator"), (), None, ["expected some of the roles viewer, scheduler"]),
+        ((), ("mfa",), PROVIDER, ["has no effect without"]),
+        (("operator",), ("mfa",), None, ["has no effect without"]),
     ],
 )
 def test_roles_that_need_a_second_factor_are_checked(
-    roles: tuple[str, ...], values: tuple[str, ...], has_provider: bool, texts: list[str]
+    roles: tuple[str, ...], values: tuple[str, ...], provider: IdentityProvider | None, texts: list[str]
 ) -> None:
-    faults = settings_checks.second_factor_faults(
-        frozenset(roles), frozenset(values), has_provider=has_provider
-    )
+    faults = settings_checks.second_factor_faults(frozenset(roles), frozenset(values), provider)
     assert len(faults) == len(texts)
     assert all(text in fault.msg for text, fault in zip(texts, faults, strict=True))
     assert settings_checks.second_factor_roles() == []

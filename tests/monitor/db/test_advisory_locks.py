@@ -56,7 +56,7 @@ def test_only_one_module_takes_advisory_locks() -> None:
     users = {
         file.name for file in (ROOT / "monitor").rglob("*.py") if "pg_advisory" in file.read_text("utf-8")
     }
-    migrations = {"0009_administrators_remain.py", "0016_provider_logouts.py"}
+    migrations = {"0009_administrators_remain.py", "0014_ended_sessions.py"}
     assert users == {"advisory_locks.py", *migrations}, "and a trigger"
 
 

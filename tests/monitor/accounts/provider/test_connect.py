@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,11 +13,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
+from monitor.accounts import identities
 from monitor.accounts.environment import AUTH_TIME, LOGIN
 from monitor.models import AuditEvent, Identity
 from monitor.models.role import UserRole
@@ -141,7 +145,7 @@ def test_two_begun_at_once_connect_one(own: Client, op: OpenIdProvider) -> None:
 def test_an_account_without_a_password_is_not_confirmed_by_that(by_provider: Client) -> None:
     page = by_provider.get(APP)
     assert (page.status_code, "Cannot confirm that it is you" in page.content.decode()) == (403, True)
-    assert by_provider.get(CONFIRM).status_code == 404, "GRIDCAST_OIDC_CONFIRM is not set"
+    assert by_provider.get(CONFIRM).status_code == 403, "GRIDCAST_OIDC_CONFIRM is not set"
 
 
 @pytest.mark.parametrize(
@@ -238,8 +242,8 @@ def test_the_last_door_is_not_disconnected(
 ) -> None:
     confirms(settings, LOGIN)
     confirm_there(op, by_provider)
-    by_provider.post(f"/account/identities/{Identity.objects.get().pk}/disconnect/")
-    assert "could not log in any more" in by_provider.get("/account/").content.decode()
+    page = by_provider.post(f"/account/identities/{Identity.objects.get().pk}/disconnect/")
+    assert (page.status_code, "could not log in any more" in page.content.decode()) == (409, True)
     assert Identity.objects.exists()
 
 
@@ -250,3 +254,35 @@ def test_an_identity_of_another_user_is_not_disconnected(
     confirm(own)
     assert own.post(f"/account/identities/{Identity.objects.get().pk}/disconnect/").status_code == 404
     assert Identity.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_same", [True, False])
+def test_two_that_come_back_at_once_connect_one(
+    is_same: bool, own: Client, op: OpenIdProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirm(own)
+    urls = [leads_to(own.post(CONNECT)) for _ in range(2)]
+    paths = [op.authorize(url) for url in urls]
+    subjects = itertools.cycle([op.claims["sub"], op.claims["sub"] if is_same else f"{op.claims['sub']}-2"])
+    op.changes["id_token"] = lambda claims: {**claims, "sub": next(subjects)}
+    both_are_back, lock, codes = threading.Barrier(2), identities.lock, []
+
+    def locked_together(user: User) -> None:
+        both_are_back.wait(60)
+        lock(user)
+
+    def come_back(path: str) -> None:
+        browser = Client(raise_request_exception=False)
+        browser.cookies = own.cookies
+        codes.append(browser.get(path).status_code)
+        connection.close()
+
+    monkeypatch.setattr(identities, "lock", locked_together)
+    threads = [threading.Thread(target=come_back, args=[path]) for path in paths]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(codes) == [302, 403]
+    assert Identity.objects.count() == 1

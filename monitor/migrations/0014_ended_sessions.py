@@ -1,11 +1,14 @@
-"""Logouts that the provider reports take effect once; challenges of known browsers; overdue administrators are none."""
+"""Count how often all sessions of a user were ended; an identity that is overdue is no administrator."""
 
+import django.db.models.deletion
+from django.conf import settings
 from django.db import migrations, models
 
 from monitor.db.advisory_locks import AdvisoryLock
 
-# As in 0009, but an identity whose roles had ceased to count by time was no administrator any more.
-_FUNCTION = """
+# As in 0009_administrators_remain, but the row of an identity whose roles had ceased to count was no
+# administrator: in a depot without another one, nothing could change it, such as ``account bind-issuer``.
+FUNCTION = f"""
 CREATE OR REPLACE FUNCTION monitor_administrators_remain() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     was_administrator boolean;
@@ -15,12 +18,14 @@ BEGIN
             SELECT FROM monitor_identities(OLD.id, 0) AS named WHERE 'administrator' = ANY (named.roles)
         );
     ELSE
-        was_administrator := {of_identity};
+        was_administrator := OLD.valid_until > now() AND coalesce(
+            (SELECT account.is_active FROM auth_user AS account WHERE account.id = OLD.user_id), true
+        );
     END IF;
     IF NOT was_administrator OR current_setting('gridcast.last_administrator_may_go', true) = 'on' THEN
         RETURN NULL;
     END IF;
-    PERFORM pg_advisory_xact_lock({lock});
+    PERFORM pg_advisory_xact_lock({AdvisoryLock.ADMINISTRATORS.value});
     IF NOT EXISTS (
         SELECT FROM auth_user AS account WHERE account.is_active AND (
             account.is_superuser OR EXISTS (
@@ -34,33 +39,31 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-"""
-_OF_ACTIVE_USER = (
-    "coalesce((SELECT account.is_active FROM auth_user AS account WHERE account.id = OLD.user_id), true)"
-)
-
-
-def _function(of_identity: str) -> str:
-    return _FUNCTION.format(of_identity=of_identity, lock=AdvisoryLock.ADMINISTRATORS.value)
+"""  # noqa: S608  # a constant
 
 
 class Migration(migrations.Migration):
     dependencies = [
         ("monitor", "0013_provider_sessions"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
-        migrations.RunSQL(
-            _function(f"OLD.valid_until > now() AND {_OF_ACTIVE_USER}"), _function(_OF_ACTIVE_USER)
-        ),
         migrations.CreateModel(
-            name="ProviderLogout",
+            name="EndedSessions",
             fields=[
-                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("expires_at", models.DateTimeField(db_index=True)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("times", models.PositiveIntegerField()),
             ],
         ),
-        migrations.AddField(
-            model_name="passkeychallenge", name="is_known", field=models.BooleanField(default=False)
-        ),
+        migrations.RunSQL(FUNCTION, migrations.RunSQL.noop),
     ]
