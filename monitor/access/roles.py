@@ -43,7 +43,7 @@ _CONFIGURED = (
     "suite",
 )
 MOST_NAMED = 20  # sites, in a message
-_ACCOUNTS = ("apitoken", "siteadministrator")  # only administrators see those of others
+_ACCOUNTS = ("apitoken", "logouttoken", "siteadministrator")  # only administrators see those of others
 # A superuser needs no permissions. A site admin has none: querysets give the rights at the own sites.
 _PERMISSIONS: dict[UserRole, Q] = {
     UserRole.SCHEDULER: Q(codename="add_outcome"),
