@@ -261,10 +261,11 @@ def clear_members(instance: Group, **_: Any) -> None:
 
 def has_administrator() -> bool:
     """Return whether an active user is an administrator, by a grant or an identity in force."""
-    return _administrators().exists()
+    return administrators().exists()
 
 
-def _administrators() -> QuerySet[User]:
+def administrators() -> QuerySet[User]:
+    """Return the active administrators, by a grant or an identity in force."""
     brought = Identity.objects.in_force(timezone.now()).filter(roles__contains=[UserRole.ADMINISTRATOR])
     is_administrator = Q(is_superuser=True) | Q(pk__in=brought.values("user"))
     return User.objects.filter(is_administrator, is_active=True)

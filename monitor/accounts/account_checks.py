@@ -1,18 +1,24 @@
-"""Checks of the accounts in the depot, by ``manage.py check``: emergency accounts and unclear roles."""
+"""Checks of the accounts in the depot, by ``manage.py check``: who can log in, and unclear roles."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.db import Error as DatabaseError
+from django.utils import timezone
 
+from monitor.access import roles
 from monitor.access.roles import grants_of
+from monitor.accounts import doors
 from monitor.accounts.environment import EVERYBODY, NOBODY
 from monitor.models import Identity
 from monitor.models.role import is_admitted
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 ACCOUNTS = "accounts"
 MOST_NAMED = 20
@@ -24,9 +30,11 @@ _EMERGENCY_HINT = (
 
 @register(ACCOUNTS)
 def accounts(**_: Any) -> list[CheckMessage]:
-    """Return what ``GRIDCAST_LOCAL_LOGIN`` lacks, and the roles whose origin the upgrade did not find."""
+    """Return what ``GRIDCAST_LOCAL_LOGIN`` lacks, whether administrators can log in, and unclear roles."""
     try:
-        return [*_emergency_accounts(), *_unclear_roles()]
+        emergency = _emergency_accounts()
+        is_told = any(isinstance(fault, Error) for fault in emergency)
+        return [*emergency, *([] if is_told else _locked_out(timezone.now())), *_unclear_roles()]
     except DatabaseError as error:
         reason = str(error).partition("\n")[0]
         return [
@@ -73,6 +81,20 @@ def _not_for_emergencies(user: User | None) -> str:
     if not user.is_superuser:
         return "is no administrator by a role granted here"
     return "" if user.has_usable_password() else "has no password"
+
+
+def _locked_out(now: datetime) -> list[CheckMessage]:
+    """Return a message if no administrator can log in, although there are accounts."""
+    administrators = list(roles.administrators())
+    if any(doors.is_open(user, now) for user in administrators) or not User.objects.exists():
+        return []
+    if administrators:
+        shown = ", ".join(user.get_username() for user in administrators[:MOST_NAMED])
+        message = f"No administrator can log in: {shown} without a password, passkey, provider or proxy."
+    else:
+        message = "There is no active administrator."
+    hint = "manage.py access grant USER administrator, and manage.py account password USER"
+    return [Warning(message, hint=hint, id="monitor.W023")]
 
 
 def _unclear_roles() -> list[CheckMessage]:

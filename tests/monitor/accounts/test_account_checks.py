@@ -1,4 +1,4 @@
-"""What ``manage.py check`` says about the accounts that ``GRIDCAST_LOCAL_LOGIN`` names."""
+"""What ``manage.py check`` says about who can log in, and the accounts of ``GRIDCAST_LOCAL_LOGIN``."""
 
 from __future__ import annotations
 
@@ -57,3 +57,18 @@ def test_a_word_that_is_no_account_is_shown_with_the_accepted_words(settings: Se
     message = checked(settings, text)[-1]
     assert message.startswith("GRIDCAST_LOCAL_LOGIN: expected everybody, nobody, or names of accounts")
     assert message.endswith(f" {text} does not exist.")
+
+
+def test_administrators_that_cannot_log_in_are_named(settings: Settings) -> None:
+    assert account_checks.accounts() == [], "nobody has started the service yet"
+    account("keyed", UserRole.ADMINISTRATOR, password=make_password(None))
+    [fault] = account_checks.accounts()
+    assert fault.msg == ("No administrator can log in: keyed without a password, passkey, provider or proxy.")
+    account("chief", UserRole.ADMINISTRATOR)
+    assert account_checks.accounts() == []
+
+
+def test_a_depot_without_an_administrator_is_told_so() -> None:
+    account("vera", UserRole.VIEWER)
+    [fault] = account_checks.accounts()
+    assert fault.msg == "There is no active administrator."
