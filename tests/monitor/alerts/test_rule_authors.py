@@ -134,8 +134,8 @@ def move_to_hidden_suite(_: User, series: Series) -> None:
 
 CHANGES: dict[Change, str] = {
     lose_role: "the roles of its author, bob, do not permit it",
-    disable: "the account of its author, bob, is disabled or suspended",
-    delete: "its author, bob, was deleted",
+    disable: "the account of its author, bob, is disabled, or has no role granted here",
+    delete: "its author, bob, or the identity by which it was saved, was deleted",
     hide_suite: "",
     move_to_hidden_suite: "",
 }

@@ -394,6 +394,7 @@ def test_a_hold_of_a_suspended_identity_is_not_in_force_until_it_is_admitted_aga
     Identity.objects.update(suspended="", suspended_at=None)
     assert list(Hold.objects.at(noon + MINUTE)) == [made]
     assert not Hold.objects.at(noon + 4 * MINUTE).exists(), "no login for long"
+    Identity.objects.update(valid_until=timezone.now() + MINUTE)
     Identity.objects.all().delete()
     assert list(Hold.objects.at(noon + 4 * MINUTE)) == [made], "a statement about the grid"
 
