@@ -49,6 +49,7 @@ def closed_door(user: User, now: datetime) -> ClosedDoor | None:
         reason = _no_own_role(user, now)
     elif doors.lacks_only_a_role(user):
         reason = "GRIDCAST_LOCAL_LOGIN names the account, and no role is granted to it here"
+        remedy = f"grants a role here: manage.py access grant {name} ROLE"
     elif listed:
         reason = "GRIDCAST_LOCAL_LOGIN does not name the account"
         remedy = f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {remedy}"

@@ -579,7 +579,12 @@ RECORDS = {
     *("Incident.assigned_to", "Webhook.created_by", "Outcome.consumer"),
     "SeriesDeletion.requested_by",  # decided with the request; the worker only carries it out
     *("SiteAdministrator.user", "Identity.user", "DoorOpening.user"),  # rights, no acts
-    *("PasskeyChallenge.user", "PasskeyHandle.user", "SecondFactorTerm.user"),  # of logins
+    *(
+        "EndedSessions.user",
+        "PasskeyChallenge.user",
+        "PasskeyHandle.user",
+        "SecondFactorTerm.user",
+    ),  # of logins
 }
 _NAMES_A_USER = re.compile(
     r"(?:^|_)(?:by|author|author_name|user|username|who|requester|consumer|owner|creator|trigger|assigned_to)$"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from allauth.socialaccount.models import SocialAccount
 from django.utils import timezone
 
-from monitor.accounts.sessions import IDENTITY_KEY
-from monitor.models import Identity
+from monitor.accounts.sessions import ENDED_KEY, IDENTITY_KEY
+from monitor.models import EndedSessions, Identity
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -34,5 +34,6 @@ def session_by(browser: Client, user: User, identity: Identity | None) -> Client
     browser.force_login(user)
     session = browser.session
     session[IDENTITY_KEY] = identity.pk if identity else None
+    session[ENDED_KEY] = EndedSessions.objects.times(user.pk)
     session.save()
     return browser

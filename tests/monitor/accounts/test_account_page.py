@@ -64,7 +64,7 @@ def test_a_user_without_password_has_none_to_change(browser: Client, reader: Use
     reader.save()
     browser.force_login(reader)
     answer = browser.get("/account/password/")
-    assert (answer.status_code, "identity provider" in answer.content.decode()) == (403, True)
+    assert (answer.status_code, "Your account has no password" in answer.content.decode()) == (403, True)
 
 
 def test_a_user_ends_one_session_or_all_others(browser_elsewhere: Browsers, reader: User) -> None:

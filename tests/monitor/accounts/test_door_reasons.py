@@ -19,10 +19,9 @@ from monitor.access import roles
 from monitor.access.roles import Grant
 from monitor.accounts import door_reasons, identities
 from monitor.accounts.environment import AUTH_TIME, IdentityProvider, LocalLogin, RemoteUser
-from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models.role import UserRole
 from monitor.web.proxies import Proxies
-from tests.monitor.accounts.identities import identity_of
+from tests.monitor.accounts.identities import identity_of, session_by
 from tests.monitor.accounts.logins import as_confirmed, is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -153,10 +152,7 @@ def test_the_remedy_that_the_page_names_opens_the_account(
 
 def _log_in_elsewhere(browser: Client, user: User) -> None:
     """Let the browser have a session of *user*, as the provider or a proxy begins it."""
-    browser.force_login(User.objects.get(pk=user.pk))
-    session = browser.session
-    session[IDENTITY_KEY] = user.identities.values_list("pk", flat=True).first()
-    session.save()
+    session_by(browser, User.objects.get(pk=user.pk), user.identities.first())
 
 
 def _asked(browser: Client, user: User) -> str:

@@ -213,5 +213,5 @@ def test_no_token_is_issued_that_would_begin_to_work_with_a_later_grant(reader: 
         f"a token of {reader} would not be valid now: no role is granted here, and no identity of the account"
         " is in force",
     )
-    with pytest.raises(CommandError, match="no role is granted here"):
+    with pytest.raises(CommandError, match="has no role granted here"):
         call_command("token", "issue", reader.username)

@@ -141,6 +141,8 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(client: Client) -> Non
             continue
         sent += 1
         again = each.send(client, headers={"if-none-match": answer["ETag"]})
+        if again.status_code == 200:  # an hour has just begun
+            again = each.send(client, headers={"if-none-match": again["ETag"]})
         assert (again.status_code, again.content) == (304, b""), str(each)
     assert sent > 40
 

@@ -125,7 +125,7 @@ def test_behind_tls_a_proxy_that_hides_the_scheme_is_told_so_and_not_redirected_
         answers = [browser.get("/login/") for _ in range(3)]
     assert {answer.status_code for answer in answers} == {421}
     assert "let the TLS proxy send this header" in answers[0].content.decode()
-    assert ["X-Forwarded-Proto" in text for text in caplog.messages] == [True], "once a minute"
+    assert len([text for text in caplog.messages if "X-Forwarded-Proto" in text]) == 1, "once a minute"
     assert browser.get("/api/v1/series").json()["code"] == "unknown_scheme"
     assert browser.get("/healthz").status_code == 200
 
