@@ -77,6 +77,10 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         """
         sociallogin.email_addresses = []  # accounts are matched by the provider's subject, never by mail
         now, names = timezone.now(), self._roles(sociallogin)
+        is_first = not sociallogin.is_existing and sociallogin.state.get("process") == AuthProcess.LOGIN
+        if names and is_first:
+            users.lock_names()  # of two first logins at once, one makes the account, and the other finds it
+            sociallogin.lookup()
         if names and sociallogin.is_existing:
             self.admit(sociallogin)
         elif not names:
@@ -118,7 +122,6 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
         name = sociallogin.user.get_username()
         if not name:  # allauth makes one of other claims
             return True
-        users.lock_names()
         try:
             users.check_foreign_name(name)
         except users.InvalidName as error:

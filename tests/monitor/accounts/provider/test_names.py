@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -9,6 +12,7 @@ from django.test import Client
 from monitor.accounts import users
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import OpenIdProvider
+from tests.monitor.accounts.test_factor_races import at_once
 
 TAKEN, REFUSED = "The name is taken", "The name is not accepted"
 
@@ -47,3 +51,17 @@ def test_a_local_account_is_not_named_like_one_of_the_provider(db: None) -> None
     User.objects.create_user("wei\N{LATIN SMALL LETTER SHARP S}")
     with pytest.raises(users.InvalidName, match="there is an account"):
         users.create("Weiss", None)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ["grace", None])
+def test_first_logins_at_once_make_one_account(
+    browser_elsewhere: Callable[[], Client], op: OpenIdProvider, name: str | None
+) -> None:
+    op.claims["preferred_username"] = name
+    browsers = [browser_elsewhere() for _ in range(4)]
+    back = [op.authorize(browser.get("/login/sso/")["Location"]) for browser in browsers]
+    answers = at_once([partial(browser.get, path) for browser, path in zip(browsers, back, strict=True)])
+    assert {answer.status_code for answer in answers} <= {302, 503}, "503: two wait for the provider"
+    assert User.objects.count() == 1
+    assert sum(map(is_logged_in, browsers)) == [answer.status_code for answer in answers].count(302) >= 2
