@@ -118,3 +118,8 @@ def _in_thousands(value: float) -> tuple[str, str]:
         if abs(value) >= size:
             return f"{value / size:.3g}", prefix
     return f"{value:.3g}", ""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return *number* with *noun*: ``1 run``, ``2,000 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ from monitor.overview.series_states import (
     STALE,
     UNKNOWN,
 )
+from monitor.units import counted
 
 _SINGLE_WORDS = {
     HERE: "failed here",
@@ -72,7 +73,7 @@ class MatrixCell:
         return {
             HERE: f"{count} failed here",
             SOMEWHERE: f"{count} failed, site unknown",
-            MONITORING: f"{count} monitoring fault{'' if count == 1 else 's'}",
+            MONITORING: counted(count, "monitoring fault"),
             ELSEWHERE: f"{count} failed elsewhere",
             STALE: "all stale" if count == self.series_count else f"{count} stale",
             PASSED: "all passed" if count == self.series_count else f"{count} passed",

@@ -29,6 +29,7 @@ from monitor.pages.http.confirmed import confirms_by
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import DEFAULT_COOKIES, zone_names
+from monitor.units import counted
 
 if TYPE_CHECKING:
     from typing import Any
@@ -113,7 +114,7 @@ def end_session(request: HttpRequest) -> HttpResponse:
     chosen = request.POST.get("session", "")
     if chosen == "others":
         number = sessions.end_others(user, request)
-        messages.success(request, f"{number} other session{'' if number == 1 else 's'} ended.")
+        messages.success(request, f"{counted(number, 'other session')} ended.")
     elif chosen.isascii() and chosen.isdigit() and sessions.end(user, int(chosen)):
         messages.success(request, "Session ended.")
     else:
@@ -154,7 +155,7 @@ class ChangePassword(PasswordChangeView):
         sessions.keep_current(self.request)
         if "revoke_tokens" in self.request.POST:
             revoked = tokens.revoke(self._tokens(), timezone.now())
-            messages.success(self.request, f"{revoked} API token{'' if revoked == 1 else 's'} revoked.")
+            messages.success(self.request, f"{counted(revoked, 'API token')} revoked.")
         events.record(self.request, self.request.user.get_username(), "password changed")
         messages.success(self.request, "Password changed; all other sessions have ended.")
         return response

@@ -29,6 +29,7 @@ from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +179,7 @@ def _run(*, force: bool) -> Callable[[HttpRequest, Scope, datetime], Result]:
             run = run_now(series, who=who, why=why, force=force, now=now)
             return f"Run of {scope.name} queued.", redirect("run", pk=run.pk)
         queued = run_all(scope, user=request.user, who=who, why=why, force=force, now=now)
-        message = f"{len(queued.runs)} run{'' if len(queued.runs) == 1 else 's'} queued"
+        message = f"{counted(len(queued.runs), 'run')} queued"
         return message + (f", {len(queued.held)} paused series skipped." if queued.held else "."), None
 
     return queue

@@ -22,6 +22,7 @@ from monitor.accounts.users import AccountError
 from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
 from monitor.models.role import is_admitted
+from monitor.units import counted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -37,10 +38,6 @@ ACTIONS = {
     "end-sessions": "log the user out everywhere",
     "open": "let the user log in by password or passkey for a while, without the provider",
 }
-
-
-def in_words(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class Command(BaseCommand):
@@ -102,13 +99,13 @@ class Command(BaseCommand):
 
     def _password(self, user: User, options: dict[str, Any]) -> str:
         number = users.set_password(user, self._typed(user.get_username(), from_stdin=options["stdin"]))
-        return f"Password of {user} set; {in_words(number, 'session')} ended{self._closed(user)}."
+        return f"Password of {user} set; {counted(number, 'session')} ended{self._closed(user)}."
 
     def _disable(self, user: User, _options: dict[str, Any]) -> str:
         if not user.is_active:
             return f"{user} is disabled already: nothing is changed."
         number = users.disable(user)
-        return f"{user} is disabled; {in_words(number, 'session')} ended, and its tokens stop."
+        return f"{user} is disabled; {counted(number, 'session')} ended, and its tokens stop."
 
     def _enable(self, user: User, _options: dict[str, Any]) -> str:
         if user.is_active:
@@ -137,10 +134,10 @@ class Command(BaseCommand):
         opens = door_reasons.what_opens(user, timezone.now())
         if not number:
             return f"{user} has no second factor, so nothing is changed: {opens}."
-        return f"{in_words(number, 'second factor')} of {user} removed, and all sessions ended: {opens}."
+        return f"{counted(number, 'second factor')} of {user} removed, and all sessions ended: {opens}."
 
     def _end_sessions(self, user: User, _options: dict[str, Any]) -> str:
-        return f"{in_words(users.end_sessions(user), 'session')} of {user} ended."
+        return f"{counted(users.end_sessions(user), 'session')} of {user} ended."
 
     def _open(self, user: User, options: dict[str, Any]) -> str:
         """Open the local door; with which roles the user can then log in must be true when it is said."""

@@ -10,6 +10,7 @@ from monitor.ledger.holds import InvalidRequest
 from monitor.models import Hold
 from monitor.models.hold import MAX_REASON_CHARACTERS, Scope
 from monitor.pages.http.reader import zone
+from monitor.units import counted
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -68,4 +69,4 @@ def hold_form_context(
 
 
 def _skips(runs: int) -> str:
-    return f" ({runs:,} run{'' if runs == 1 else 's'})"
+    return f" ({counted(runs, 'run')})"

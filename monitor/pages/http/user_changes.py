@@ -15,6 +15,7 @@ from monitor.accounts import door_reasons, groups, identities, sessions, users
 from monitor.models import ApiToken, Identity, Site
 from monitor.models.role import UserRole
 from monitor.pages.http.account_change import ChangeForm
+from monitor.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,10 +46,6 @@ def role_choices() -> list[tuple[str, str]]:
 
 def site_choices() -> list[tuple[str, str]]:
     return [("", "none"), *((name, name) for name in Site.objects.values_list("name", flat=True))]
-
-
-def in_words(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class ProfileFields(forms.Form):
@@ -135,8 +132,8 @@ class DisableUser(ChangeForm):
         number = sessions.of_user(self.subject).count()
         valid = ApiToken.objects.filter(user=self.subject).usable(timezone.now()).count()
         return [
-            f"The user can log in nowhere; {in_words(number, 'session')} end.",
-            f"{in_words(valid, 'API token')} stop; alert rules and webhooks of the user are suspended.",
+            f"The user can log in nowhere; {counted(number, 'session')} end.",
+            f"{counted(valid, 'API token')} stop; alert rules and webhooks of the user are suspended.",
             "Roles, tokens and second factors stay stored, and count again when the account is enabled.",
         ]
 
@@ -192,7 +189,7 @@ class SetPassword(NewPassword, ChangeForm):
 
     def act(self) -> str:
         number = users.set_password(self.subject, self.cleaned_data["password1"])
-        return f"Password of {self.subject} set; {in_words(number, 'session')} ended."
+        return f"Password of {self.subject} set; {counted(number, 'session')} ended."
 
 
 class FactorField(FactorChoice):
@@ -237,7 +234,7 @@ class EndSessions(ChangeForm):
     def act(self) -> str:
         chosen = self.cleaned_data["session"]
         number = users.end_sessions(self.subject, None if chosen is None else chosen.pk)
-        return f"{in_words(number, 'session')} of {self.subject} ended."
+        return f"{counted(number, 'session')} of {self.subject} ended."
 
 
 class DisconnectIdentity(ChangeForm):
@@ -279,7 +276,7 @@ class RevokeToken(ChangeForm):
         token = self.cleaned_data["token"]
         alone = ApiToken.objects.filter(pk=token.pk)
         chosen = ApiToken.objects.family(token) if self.cleaned_data["family"] else alone
-        return f"{in_words(tokens.revoke(chosen, timezone.now()), 'token')} revoked."
+        return f"{counted(tokens.revoke(chosen, timezone.now()), 'token')} revoked."
 
 
 class DeleteUser(ChangeForm):
