@@ -22,7 +22,7 @@ ASK_FOR_RIGHTS = {
 }
 # These read users, and ask for no rights of them.
 NO_RIGHTS_ASKED = {
-    "monitor/access/roles.py": {"_raise_flags", "_lower_flags", "_administrators"},
+    "monitor/access/roles.py": {"_raise_flags", "_lower_flags", "administrators"},
     "monitor/access/tokens.py": {"_check_number"},
     "monitor/api/incidents.py": {"_user_name"},
     "monitor/api/outcomes.py": {"_other"},  # the rights are those of the request's user

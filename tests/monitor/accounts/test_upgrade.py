@@ -12,7 +12,7 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from psycopg import sql
@@ -23,7 +23,7 @@ from monitor.accounts.environment import IdentityProvider
 from monitor.models import Identity, Site
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import digest
-from tests.databases import in_postgres, using_settings
+from tests.databases import copy_database, in_postgres, using_settings
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages.builders import PASSWORD
 
@@ -36,8 +36,7 @@ def depot_of_before() -> Iterator[None]:
     """Have Django use a copy of the test database without identities."""
     original = connection.settings_dict["NAME"]
     name = f"{original}_before"
-    connections.close_all()
-    in_postgres("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(original))
+    copy_database(original, name)
     try:
         with using_settings({"NAME": name}):
             call_command("migrate", "monitor", BEFORE, verbosity=0)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection
 from psycopg import sql
 
 from monitor.db.timescale_extension import create, extension
@@ -21,7 +21,7 @@ from monitor.embedded.postgres import PostgreSQL
 from monitor.embedded.timescale import VARIABLE
 from monitor.env import parse_database_url
 from monitor.supervisor import Supervisor
-from tests.databases import in_postgres, using_settings
+from tests.databases import copy_database, in_postgres, using_settings
 
 PLAIN, TIMESCALE, APACHE = "PostgreSQL", "TimescaleDB", "TimescaleDB, Apache licence"
 # The Apache engine combines statements of the other two and needs a server of its own.
@@ -67,11 +67,7 @@ def _copy() -> Iterator[str]:
     """Copy the test database and yield the name of the copy."""
     original = connection.settings_dict["NAME"]
     name = f"{original}_timescale"
-    connections.close_all()
-    in_postgres(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}", sql.Literal(original)
-    )
-    in_postgres("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(original))
+    copy_database(original, name)
     try:
         yield name
     finally:
