@@ -66,17 +66,10 @@ def has_door_without(identity: Identity) -> bool:
     if others.exists() or settings.GRIDCAST_REMOTE_USER is not None:
         return True
     # Without an identity, an account has a role of its own: at least it reads as a viewer.
-    return _has_key(user) and settings.GRIDCAST_LOCAL_LOGIN.permits(user.get_username())
+    return has_key(user) and settings.GRIDCAST_LOCAL_LOGIN.permits(user.get_username())
 
 
-def is_open(user: User, now: datetime) -> bool:
-    """Return whether *user* can log in at *now*: by password, passkey, the configured provider or a proxy."""
-    by_provider = settings.GRIDCAST_IDENTITY_PROVIDER is not None and user.identities.in_force(now).exists()
-    by_proxy = settings.GRIDCAST_REMOTE_USER is not None and is_admitted(user, None)
-    return by_provider or by_proxy or (has_local_door(user, now) and _has_key(user))
-
-
-def _has_key(user: User) -> bool:
+def has_key(user: User) -> bool:
     """Return whether *user* has a password, or a passkey that logs in without one."""
     passkeys = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN)
     return user.has_usable_password() or any(each.wrap().is_passwordless for each in passkeys)
