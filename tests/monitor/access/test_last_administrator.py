@@ -144,10 +144,11 @@ def test_no_page_takes_the_last_administrator(kind: str, page: str, settings: Se
     assert not AuditEvent.objects.filter(outcome="done").exists()
 
 
-def _take(*_: Any) -> None:
-    """Change what a statement may, without a check before the commit."""
+def _take(*_: Any) -> int:
+    """Change what a statement may, without a check before the commit, and end no session."""
     User.objects.update(is_superuser=False)
     Identity.objects.update(roles=["viewer"])
+    return 0
 
 
 @pytest.mark.parametrize("kind", ADMINISTRATORS)
