@@ -42,6 +42,10 @@ class LocalLogin:
 
     names: frozenset[str] | None
 
+    @property
+    def permits_any(self) -> bool:
+        return self.names is None or bool(self.names)
+
     def permits(self, username: str) -> bool:
         return self.names is None or username in self.names
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from allauth.account.utils import get_next_redirect_url
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialApp
+from django.conf import settings
 from django.http import Http404, HttpResponseRedirect
 from django.shortcuts import render
 
@@ -60,7 +61,11 @@ def lead_on(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
 
 
 def refused_by_provider(request: HttpRequest, error: ProviderFault) -> HttpResponse:
-    context = {"reason": error.reason, "provider": identity_provider().name}
+    context = {
+        "reason": error.reason,
+        "provider": identity_provider().name,
+        "local_login": settings.GRIDCAST_LOCAL_LOGIN.permits_any,
+    }
     response = render(request, "pages/login_refused.html", context, status=error.status)
     if isinstance(error, ProviderBusy):
         response["Retry-After"] = str(BUSY_SECONDS)

@@ -21,7 +21,7 @@ from pytest_django import Settings
 
 from monitor.access.roles import Grant, grant, present_grants, usual_identity
 from monitor.accounts import events, group_roles, throttle
-from monitor.accounts.environment import IdentityProvider
+from monitor.accounts.environment import IdentityProvider, LocalLogin
 from monitor.models import ApiToken, AuditEvent, Site
 from monitor.models.role import UserRole, act_as
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
@@ -270,12 +270,17 @@ def test_the_request_carries_a_challenge_and_nothing_that_a_link_could_add(
     assert query["redirect_uri"] == ["http://testserver/login/sso/callback/"]
 
 
-def test_an_unreachable_provider_is_said_so(browser: Client, provider: Provider, settings: Settings) -> None:
+@pytest.mark.parametrize("names", [None, frozenset(), frozenset({"chief"})])
+def test_an_unreachable_provider_is_said_so_and_that_local_accounts_log_in_if_any_may(
+    browser: Client, provider: Provider, settings: Settings, names: frozenset[str] | None
+) -> None:
+    settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(names)
     settings.GRIDCAST_IDENTITY_PROVIDER = IdentityProvider(
         "http://localhost:1", "gridcast", "secret", "Grid Login", ("openid",), "groups", ROLES
     )
     answer = browser.get("/login/sso/")
     assert (answer.status_code, "Grid Login is unreachable" in answer.content.decode()) == (502, True)
+    assert ("local accounts can log in meanwhile" in answer.content.decode()) == (names != frozenset())
 
 
 def test_without_a_provider_its_pages_are_missing(browser: Client, reader: User) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
+from django.contrib.auth.models import AnonymousUser, User
+from django.shortcuts import render
+from django.template.loader import get_template
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
+from monitor.accounts import events
 from monitor.accounts.environment import IdentityProvider
 from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import DoorOpening
@@ -22,7 +27,10 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH"),
 ]
+REFUSALS = "pages/login_refused.html"
+REASONS = re.findall(r'reason == "(\w+)"', str(get_template(REFUSALS).template.source))  # type: ignore[attr-defined]
 LONG = "a.name-of-an-institution-without-end@students.physics.example.org"
+WHY = "the identity provider named no group with a role since 30 Nov 2026 and GRIDCAST_LOCAL_LOGIN is nobody"
 EXPECTED = "the server responded with a status of 403"
 
 
@@ -65,3 +73,44 @@ def test_a_refused_local_login_fits_the_screen(visitors: Visitors, by_provider: 
     page.screenshot(path=f"var/screenshots/door/no-local-login-{screen}.png", full_page=True)
     width = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert width <= 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("reason", [*REASONS, "disabled"])
+def test_every_refusal_of_a_login_looks_well(visitors: Visitors, reason: str) -> None:
+    act, _ = events.PROVIDER_REFUSALS.get(reason, ("login", ""))
+    remedy = f"opens it for a time: manage.py account open {LONG} --minutes 60"
+    html = page(
+        REFUSALS,
+        None if act == "login" else LONG,
+        reason=reason,
+        name=LONG,
+        provider="the single sign-on of the Example University",
+        closed={"reason": WHY, "ways": ["the single sign-on", "the proxy in front"], "remedy": remedy},
+        local_login=True,
+        refusal={"has_account": False, "reason": WHY, "remedy": f"An administrator {remedy}."},
+    )
+    assert look(visitors, "/login/", f"refused/{reason}", html=html) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["due", "roles", "available", "role-gone", "busy", "changed"])
+def test_pages_beside_the_account_look_well(visitors: Visitors, name: str) -> None:
+    provider = IdentityProvider("https://id", "x", "x", "Example Grid login", ("openid",), "groups", ())
+    duty = {"roles": ["administrator", "operator"], "until": timezone.now()}
+    html = {
+        "due": page("pages/second_factor_due.html", LONG, duty=duty, provider=provider),
+        "roles": page("403.html", LONG, is_about_roles=True, may_read=True),
+        "available": page("403.html", LONG, exception=f"The password of your account is inactive: {WHY}."),
+        "role-gone": page("pages/login.html", None, without_roles=LONG, why=WHY, provider=provider),
+        "busy": page("login_busy.html", None),
+        "changed": page("pages/conflict.html", LONG, reason=f"Nothing is changed: {WHY}."),
+    }
+    assert look(visitors, "/login/", f"beside/{name}", html=html[name]) == []
+
+
+def page(template: str, user: str | None, **context: Any) -> str:
+    """Return *template*, as the user called so sees it; None: as a stranger does."""
+    request = RequestFactory().get("/login/")
+    request.user = AnonymousUser() if user is None else User(username=user)
+    return render(request, template, context).content.decode()

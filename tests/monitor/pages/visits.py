@@ -156,15 +156,19 @@ def look(
     screens: Iterable[str] = SCREENS,
     schemes: Iterable[str] = SCHEMES,
     with_axe: bool = True,
+    html: str | None = None,
 ) -> list[str]:
     """Visit *path* on each screen in each scheme and return what is wrong; nothing if the page is well.
 
     *screens* are names of ``SIZES``. Checked are the console, with it the content security policy, the width
     of the page, and the rules of axe-core; at last, every chart becomes interactive. A screenshot of
-    each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``.
+    each visit is written to ``var/screenshots/NAME-SCREEN-SCHEME.png``. *html* is shown instead of what the
+    server answers: a page to which many steps lead, or none that a test can take.
     """
     visit = visitors.come()
     page = visit.tab()
+    if html is not None:
+        page.route(visit.base + path, lambda route: route.fulfill(body=html, content_type="text/html"))
     found: list[str] = []
     for screen in screens:
         width, height = SIZES[screen]
