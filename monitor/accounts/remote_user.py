@@ -18,7 +18,7 @@ from django.utils import timezone
 from monitor.access import audit, roles
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
-from monitor.accounts import group_roles
+from monitor.accounts import group_roles, users
 from monitor.accounts.environment import REMOTE_USER_PROXIES
 from monitor.accounts.users import NAME
 from monitor.log import OncePer
@@ -114,11 +114,16 @@ class RemoteUserMiddleware:
             )
         return user
 
+    @transaction.atomic
     def _new(self, request: HttpRequest, name: str) -> User:
-        alike = User.objects.filter(username__iexact=name).first()
+        if self.configured.role:
+            users.lock_names()
+        alike = users.find_alike(name)
+        if alike is not None and alike.get_username() == name:
+            return alike  # a request at the same time has made it
         if alike is not None:
             raise RemoteUserRefused(
-                f"gridcast has no account of this name, only {alike}: upper and lower case differ",
+                f"gridcast has no account of this name, only {alike}, which looks alike",
                 "Names are never changed here: the administrator of the proxy can let it send this spelling.",
             )
         if not self.configured.role:
@@ -131,19 +136,15 @@ class RemoteUserMiddleware:
 
     def _made(self, request: HttpRequest, name: str) -> User:
         """Return the new account *name*; the audit record has it, whatever becomes of the request."""
-        with transaction.atomic(), audit_trail() as trail:
-            user, is_new = User.objects.get_or_create(
-                username=name, defaults={"password": make_password(None)}
-            )
-            if is_new:  # else a request at the same time has made it
-                note("account", name, after="made, as a proxy named it")
-                for role in group_roles.present_roles([self.configured.role]):
-                    roles.grant(user, roles.parse_grant(role))
-                channel = AuditChannel.API if request.path.startswith("/api/") else AuditChannel.PAGE
-                action = Action(channel, "account of a remote user", request.path, AuditOutcome.DONE, 0)
-                actor = Actor(name, address=client_address(request))
-                audit.record(actor, action, timezone.now(), trail)
-                logger.info("remote user %r: account made with the role %s", name, self.configured.role)
+        with audit_trail() as trail:
+            user = User.objects.create(username=name, password=make_password(None))
+            note("account", name, after="made, as a proxy named it")
+            for role in group_roles.present_roles([self.configured.role]):
+                roles.grant(user, roles.parse_grant(role))
+        channel = AuditChannel.API if request.path.startswith("/api/") else AuditChannel.PAGE
+        action = Action(channel, "account of a remote user", request.path, AuditOutcome.DONE, 0)
+        audit.record(Actor(name, address=client_address(request)), action, timezone.now(), trail)
+        logger.info("remote user %r: account made with the role %s", name, self.configured.role)
         return user
 
     def _log_untrusted(self, request: HttpRequest, name: str) -> None:

@@ -106,12 +106,16 @@ def check_foreign_name(name: str) -> None:
 
 def _check_free(name: str) -> None:
     """Raise InvalidName if an account has *name*, or one that differs by case or by compatible characters."""
+    if (taken := find_alike(name)) is not None:
+        raise NameTaken(f"user name: there is an account {taken.get_username()!r} already")
+
+
+def find_alike(name: str) -> User | None:
+    """Return a user called *name*, or by a name that differs by case or by compatible characters alone."""
     folded = _folded(name)
     others = User.objects.exclude(username__regex=r"^[ -~]*$").values_list("username", flat=True)
     same = [other for other in others if _folded(other) == folded]  # the database would not find ß by ss
-    taken = User.objects.filter(models.Q(username__iexact=folded) | models.Q(username__in=same)).first()
-    if taken is not None:
-        raise NameTaken(f"user name: there is an account {taken.get_username()!r} already")
+    return User.objects.filter(models.Q(username__iexact=folded) | models.Q(username__in=same)).first()
 
 
 def _folded(name: str) -> str:

@@ -6,6 +6,7 @@ import ipaddress
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from monitor.models import AuditEvent
 from monitor.web.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
+from tests.monitor.accounts.test_factor_races import at_once
 from tests.monitor.pages import builders
 
 PROXY, STRANGER = "192.0.2.80", "192.0.2.81"
@@ -135,7 +137,7 @@ REFUSALS: dict[str, tuple[Callable[[User], str], str, str]] = {
     "no role here": (_of_the_provider, "no role is granted to the account here", "access grant NAME ROLE."),
     "another case": (
         lambda user: user.get_username().upper(),
-        "gridcast has no account of this name, only NAME: upper and lower case differ",
+        "gridcast has no account of this name, only NAME, which looks alike",
         "the administrator of the proxy can let it send this spelling",
     ),
     "unknown": (
@@ -179,12 +181,28 @@ def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Setti
     assert not User.objects.filter(username="eve").exists()
 
 
-def test_no_account_is_made_whose_name_differs_in_case_alone(
-    visit: Visit, settings: Settings, reader: User
+@pytest.mark.parametrize(
+    ("there", "named"), [("reader", "READER"), ("wei\N{LATIN SMALL LETTER SHARP S}", "weiss")]
+)
+def test_no_account_is_made_whose_name_looks_like_another(
+    visit: Visit, settings: Settings, there: str, named: str
 ) -> None:
     settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", PROXIES, "viewer")
-    assert visit(remote_user=str(reader).upper()).status_code == 403
+    builders.user(there)
+    assert visit(remote_user=named).status_code == 403
     assert User.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("names", [["ada", "ADA", "Ada", "aDa"], ["ada"] * 4])
+def test_of_names_that_look_alike_one_gets_an_account_also_at_once(
+    visit: Visit, settings: Settings, names: list[str]
+) -> None:
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", PROXIES, "viewer")
+    answers = at_once([partial(visit, remote_user=name) for name in names])
+    made = User.objects.get().get_username()
+    assert [answer.status_code for answer in answers] == [200 if name == made else 403 for name in names]
+    assert AuditEvent.objects.filter(action="account of a remote user").count() == 1
 
 
 def test_a_user_that_the_proxy_logs_in_confirms_by_its_password_here(visit: Visit, reader: User) -> None:
