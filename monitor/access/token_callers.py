@@ -51,7 +51,7 @@ def check_in_force(holder: User) -> None:
     elif identity_of(holder) is not None:
         why = "its identity is suspended until a login there names a mapped group again"
     else:
-        why = "no role is granted here, and no identity of the account is in force"
+        why = "no role is granted here, and no identity of the account is in force: grant a role first"
     raise ExceedsRights(f"a token of {holder} would not be valid now: {why}")
 
 

@@ -20,4 +20,4 @@ class AccountsConfig(AppConfig):
 
         events.connect()
         factor_changes.connect()
-        pre_delete.connect(identities.end_acts_of_deleted, sender="monitor.Identity")
+        pre_delete.connect(identities.end_acts, sender="monitor.Identity")

@@ -61,9 +61,7 @@ def refuse(request: HttpRequest, name: str, reason: str, act: str = "") -> None:
     Without an act, a user that is logged in has tried to confirm something, and any other to log in.
     """
     act = act or (CONFIRMATION if request.user.is_authenticated else "login")
-    one_line = " ".join(reason.split())  # it may have the text of an identity provider
-    logger.warning("%s refused: user %r from %s: %s", act, name, _source(request), one_line)
-    user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+    _announce(request, f"{act} refused: user {name!r}", reason, {"username": name})
 
 
 def refuse_by_provider(request: HttpRequest, name: str, provider: str, code: str) -> None:
@@ -74,8 +72,13 @@ def refuse_by_provider(request: HttpRequest, name: str, provider: str, code: str
 
 def refuse_logout(request: HttpRequest, reason: str) -> None:
     """Log that a logout which the provider reported was refused; it names no user before it is verified."""
-    logger.warning("logout by the provider refused: from %s: %s", _source(request), " ".join(reason.split()))
-    user_login_failed.send(sender=__name__, credentials={}, request=request)
+    _announce(request, "logout by the provider refused:", reason, {})
+
+
+def _announce(request: HttpRequest, refused: str, reason: str, credentials: Mapping[str, str]) -> None:
+    one_line = " ".join(reason.split())  # it may have the text of an identity provider
+    logger.warning("%s from %s: %s", refused, _source(request), one_line)
+    user_login_failed.send(sender=__name__, credentials=credentials, request=request)
 
 
 def _source(request: HttpRequest) -> str:

@@ -194,7 +194,7 @@ def suspend_overdue(now: datetime) -> int:
 
 
 @transaction.atomic
-def disconnect(identity: Identity, now: datetime) -> None:
+def disconnect(identity: Identity) -> None:
     """Remove *identity* and its account of the provider, with what acts by it, as ``end_acts`` says.
 
     Raises:
@@ -206,34 +206,29 @@ def disconnect(identity: Identity, now: datetime) -> None:
             f"{identity.user} could not log in any more: no password or passkey opens the account here,"
             " as GRIDCAST_LOCAL_LOGIN says, and no other identity does. Set a password first"
         )
-    end_acts(identity, now)
     note("identity", _name(identity), before="connected", after="disconnected")
     sessions.end_all(identity.user)
     with roles.keeping_an_administrator(identity.user):
         identity.account.delete()
 
 
-def end_acts_of_deleted(instance: Identity, **_: Any) -> None:
-    """End what acts by an identity that is deleted by whatever way; a receiver of ``pre_delete``."""
-    end_acts(instance, timezone.now())
+def end_acts(instance: Identity, **_: Any) -> None:
+    """End what acts by an identity that is deleted by whatever way; a receiver of ``pre_delete``.
 
-
-def end_acts(identity: Identity, now: datetime) -> None:
-    """End what acts by *identity*, which goes: nothing that was made under it goes on with other roles.
-
-    Its tokens are revoked. Its alert rules and webhooks have no author any more, and are suspended until a
-    user saves them. A hold is a statement about the grid and stays, but one that is not in force, because its
-    author was dismissed, ends.
+    Nothing that was made under it goes on with other roles: its tokens are revoked; its alert rules and
+    webhooks have no author any more, and are suspended until a user saves them. A hold is a statement about
+    the grid and stays, but one that is not in force, because its author was dismissed, ends.
     """
-    tokens.revoke(ApiToken.objects.filter(identity=identity), now)
+    now = timezone.now()
+    tokens.revoke(ApiToken.objects.filter(identity=instance), now)
     for model in (AlertRule, Webhook):
-        model.objects.filter(identity=identity).update(author=None)
-    reason = identity.suspension(now)
+        model.objects.filter(identity=instance).update(author=None)
+    reason = instance.suspension(now)
     if not reason:
         return
     # When it ceased to be in force: it did not cover the time since.
-    end = identity.suspended_at or identity.valid_until
-    holds = Hold.objects.filter(identity=identity, ended_at=None).exclude(until__lte=end)
+    end = instance.suspended_at or instance.valid_until
+    holds = Hold.objects.filter(identity=instance, ended_at=None).exclude(until__lte=end)
     for hold in holds.order_by("pk"):
         note("hold", str(hold), before=f"not in force: {reason}", after=f"ended: {IDENTITY_IS_GONE}")
     holds.update(ended_at=Greatest("began_at", Value(end)), ended_by=IDENTITY_IS_GONE)

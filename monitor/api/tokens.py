@@ -43,7 +43,8 @@ _STATUS: dict[type[TokenError], tuple[int, str]] = {
 class TokenOut(Schema):
     """*prefix*: the first characters. *site*: the only site at which it may change anything.
 
-    *family_expires_at*: the end that no rotation puts off; null: none.
+    *family_expires_at*: the end that no rotation puts off; null: none. *stopped*: why requests with it are
+    refused although it has not ended, for example because its identity is suspended; empty: they are not.
     """
 
     id: int
@@ -54,6 +55,7 @@ class TokenOut(Schema):
     reporter: str | None
     site: str | None
     state: Literal["valid", "rotated", "expired", "revoked"]
+    stopped: str
     created_at: datetime
     expires_at: datetime | None
     family_expires_at: datetime | None
@@ -107,7 +109,8 @@ class RotationIn(Body):
 def _visible(request: HttpRequest) -> ApiTokenQuerySet:
     """Return the tokens of the user, of an administrator all; with a token, those within its rights."""
     rows, own = ApiToken.objects.visible_to(request.user), token_of(request)
-    return (rows if own is None else rows.within(own)).select_related("user", "reporter", "site")
+    rows = rows if own is None else rows.within(own)
+    return rows.with_admission().select_related("reporter", "site")
 
 
 def _find(request: HttpRequest, token: int) -> ApiToken:
@@ -137,7 +140,7 @@ def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
     A program sees those with at most the identity, scopes, reporter and site of its own token.
     """
     rows, now = _visible(request).filter(**chosen(user__username=query.user)), timezone.now()
-    return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _fields(token, now))
+    return list_rows(query, rows, TokenList, order=["-id"], show=lambda token: _shown(token, now))
 
 
 @router.get(
@@ -149,7 +152,7 @@ def list_tokens(request: HttpRequest, query: Query[TokenQuery]) -> HttpResponse:
 )
 def show_token(request: HttpRequest, token: RowId, query: Query[Sparse]) -> HttpResponse:
     """As in the list."""
-    return show_item(query, _fields(subject_of(request), timezone.now()), TokenOut)
+    return show_item(query, _shown(subject_of(request), timezone.now()), TokenOut)
 
 
 @router.post(
@@ -295,13 +298,21 @@ def _refused(error: TokenError) -> Refused:
 
 def _issued(issued: IssuedToken, now: datetime) -> HttpResponse:
     shown = TokenIssued(
-        **_fields(issued.token, now), token=issued.text, dropped_scopes=list(issued.dropped_scopes)
+        **_fields(issued.token, now),
+        stopped="",
+        token=issued.text,
+        dropped_scopes=list(issued.dropped_scopes),
     )
     return created(shown, status=201, location=f"/tokens/{issued.token.pk}")
 
 
+def _shown(token: Any, now: datetime) -> dict[str, Any]:
+    """Return the fields of ``TokenOut`` of a token of ``_visible``."""
+    return {**_fields(token, now), "stopped": token.stopped_because(now, is_admitted=token.is_admitted)}
+
+
 def _fields(token: ApiToken, now: datetime) -> dict[str, Any]:
-    """Return the fields of ``TokenOut``."""
+    """Return the fields of ``TokenOut`` but *stopped*: a token that was just issued works."""
     names = ("id", "name", "prefix", "scopes", "created_at", "last_used_at", "last_used_from")
     return {
         **{name: getattr(token, name) for name in (*names, "expires_at", "family_expires_at")},

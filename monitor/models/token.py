@@ -123,6 +123,13 @@ class Sender:
         return user
 
 
+class _IsAdmitted(models.Func):
+    function, output_field = "monitor_is_admitted", models.BooleanField()
+
+    def __init__(self) -> None:
+        super().__init__("user_id", "identity_id")
+
+
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def find(self, text: str) -> ApiToken | None:
         """Return the valid token *text* with its user; None if there is no such token.
@@ -156,6 +163,10 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         """Return the tokens that are neither revoked nor expired."""
         is_unexpired = models.Q(expires_at=None) | models.Q(expires_at__gte=now)
         return self.filter(is_unexpired, revoked_at=None)
+
+    def with_admission(self) -> ApiTokenQuerySet:
+        """Return the tokens with *is_admitted*: whether the user of each is admitted by its identity now."""
+        return self.select_related("user", "identity").annotate(is_admitted=_IsAdmitted())
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ApiTokenQuerySet:
         """Return the tokens of *user*; to an administrator, all."""
@@ -345,6 +356,17 @@ class ApiToken(models.Model):
         if self.expires_at is not None and self.expires_at < now:
             return "expired"
         return "valid" if self.rotated_at is None else "rotated"
+
+    def stopped_because(self, now: datetime, *, is_admitted: bool) -> str:
+        """Return why requests with the token are refused although it has not ended; empty: they are not.
+
+        *is_admitted*: as ``ApiTokenQuerySet.with_admission`` says.
+        """
+        if is_admitted:
+            return ""
+        if not self.user.is_active:
+            return "the account is disabled"
+        return self.identity.suspension(now) if self.identity else "no role is granted here"
 
 
 def new_text() -> str:

@@ -16,7 +16,6 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from monitor.access.roles import LastAdministrator
@@ -85,7 +84,7 @@ def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"identity": identity}
     if request.method == "POST":
         try:
-            identities.disconnect(identity, timezone.now())
+            identities.disconnect(identity)
         except (NoDoorLeft, LastAdministrator) as error:
             context["refusal"] = f"Not disconnected: {error}."
         else:

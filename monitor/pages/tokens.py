@@ -21,7 +21,6 @@ from monitor.accounts.confirmation import is_confirmed
 from monitor.models import ApiToken, Reporter, Site
 from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.reporter import MANAGE_REPORTERS
-from monitor.models.role import is_admitted
 from monitor.models.token import LIFETIME, READ
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.confirmed import ask_to_confirm
@@ -147,32 +146,23 @@ def _submitted(request: HttpRequest, error: str) -> dict[str, Any]:
     return {name: sent.getlist(name) if name == "scopes" else sent.get(name, "") for name in FIELDS}
 
 
-def _rows(found: Iterable[ApiToken], user: User, now: datetime) -> list[dict[str, Any]]:
-    """Return what the page shows of the tokens *found* of *user*; *stopped* says why one is not valid now."""
-    listed = list(found)
-    of_each = {token.identity_id: token for token in listed}
-    stopped = {identity: _stopped(token, user, now) for identity, token in of_each.items()}
+def _rows(found: Iterable[Any], user: User, now: datetime) -> list[dict[str, Any]]:
+    """Return what the page shows of the tokens *found* of *user*, with whether it is admitted by each."""
     return [
         {
             "token": token,
             "state": token.state(now),
             "bound_to": token.reporter or token.site,
-            "stopped": stopped[token.identity_id],
-            "may_rotate": not stopped[token.identity_id] and may_have_text(user, user.pk, token.identity_id),
+            "stopped": token.stopped_because(now, is_admitted=token.is_admitted),
+            "may_rotate": token.is_admitted and may_have_text(user, user.pk, token.identity_id),
         }
-        for token in listed
+        for token in found
     ]
-
-
-def _stopped(token: ApiToken, user: User, now: datetime) -> str:
-    if is_admitted(user, token.identity_id):
-        return ""
-    return token.identity.suspension(now) if token.identity else "no role is granted here"
 
 
 def _own(request: HttpRequest) -> Any:
     own = ApiToken.objects.filter(user=request.user.pk)
-    return own.select_related("user", "identity", "reporter", "site")
+    return own.with_admission().select_related("reporter", "site")
 
 
 def _user(request: HttpRequest) -> User:

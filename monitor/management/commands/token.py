@@ -12,10 +12,9 @@ from django.utils import timezone
 from monitor.access import roles, tokens
 from monitor.access.token_callers import TokenError
 from monitor.access.tokens import TokenRequest
-from monitor.accounts import doors
 from monitor.management.named_user import named_user
 from monitor.models import ApiToken, Reporter
-from monitor.models.role import act_as, identity_of, is_admitted
+from monitor.models.role import act_as
 from monitor.models.token import LIFETIME, READ, SCOPES
 
 if TYPE_CHECKING:
@@ -119,7 +118,6 @@ def _line(token: ApiToken, now: datetime) -> str:
 
 def _request(options: dict[str, Any]) -> TokenRequest:
     user, reporter, days = _user(options["user"]), options["reporter"], options["days"]
-    _check_admitted(user)
     if reporter is not None and not Reporter.objects.filter(name=reporter).exists():
         names = ", ".join(Reporter.objects.values_list("name", flat=True)) or "none"
         raise CommandError(f"--reporter: there is no reporter {reporter!r}; there are: {names}")
@@ -139,20 +137,6 @@ def _user(name: str) -> User:
     user = named_user(name)
     act_as(user, roles.usual_identity(user))
     return user
-
-
-def _check_admitted(user: User) -> None:
-    """Raise CommandError if no token of *user* can work now."""
-    if not user.is_active:
-        raise CommandError(
-            f"{user} is disabled, so a token could not work: enable it first, manage.py account enable {user}"
-        )
-    if not is_admitted(user, identity_of(user)):
-        why = doors.closed_because(user) or "no identity is in force"
-        raise CommandError(
-            f"{user} has no role granted here, and none by the provider ({why}), so a token could not work:"
-            f" grant one first, such as manage.py access grant {user} viewer"
-        )
 
 
 def _hours(hours: float) -> timedelta:

@@ -254,7 +254,7 @@ class DisconnectIdentity(ChangeForm):
         ]
 
     def act(self) -> str:
-        identities.disconnect(self.cleaned_data["identity"], timezone.now())
+        identities.disconnect(self.cleaned_data["identity"])
         return f"{self.subject} is not connected with {self.cleaned_data['identity']} any more."
 
 

@@ -50,7 +50,7 @@ ADMINISTRATORS = {"granted here": _granted, "by an identity": _by_identity}
 
 
 def _disconnected(user: User) -> None:
-    identities.disconnect(user.identities.get(), timezone.now())
+    identities.disconnect(user.identities.get())
 
 
 def _groups_cleared(user: User) -> None:

@@ -39,7 +39,7 @@ def test_a_token_of_before_gets_no_roles_by_the_first_identity_of_its_user(reade
     roles.grant(reader, Grant(UserRole.VIEWER))
     assert call(text).json()["roles"] == ["viewer"]
     assert ApiToken.objects.get().identity is None
-    identities.disconnect(identity, timezone.now())
+    identities.disconnect(identity)
     assert call(text).json()["roles"] == ["viewer"]
 
 

@@ -62,7 +62,7 @@ def hold_by(identity: Identity, now: datetime, until: datetime | None = None) ->
 
 
 def _disconnected(identity: Identity) -> None:
-    identities.disconnect(Identity.objects.get(pk=identity.pk), timezone.now())
+    identities.disconnect(Identity.objects.get(pk=identity.pk))
 
 
 def _account_deleted(identity: Identity) -> None:
@@ -154,7 +154,7 @@ def test_the_page_of_a_site_says_why_the_hold_of_a_dismissed_user_ended(identity
     scope = Scope(HoldKind.SITE, "sdsc")
     holds.hold(scope, HoldMode.PAUSE, who=str(identity.user), why="swap", now=now, identity=identity.pk)
     identities.suspend(identity, "dismissed", now)
-    identities.disconnect(identity, now)
+    identities.disconnect(identity)
     chief = Client()
     chief.force_login(builders.user(f"{identity.user}-chief", is_superuser=True))
     assert IDENTITY_IS_GONE in chief.get("/holds/site/sdsc/").content.decode()
@@ -165,7 +165,7 @@ def test_a_hold_whose_time_was_over_before_the_suspension_ends_as_any_other(iden
     until = now - timedelta(minutes=90)
     hold = hold_by(identity, now - timedelta(hours=2), until)
     identities.suspend(identity, "dismissed", now - timedelta(hours=1))
-    identities.disconnect(identity, now)
+    identities.disconnect(identity)
     holds.end_overdue(now)
     hold.refresh_from_db()
     assert (hold.ended_at, hold.ended_by) == (until, holds.EXPIRED)
@@ -176,7 +176,7 @@ def test_a_rule_whose_identity_is_gone_is_in_force_again_when_its_user_saves_it(
     AlertRule.objects.create(
         name="rule", condition="failures_in_row", threshold=1, everything=True, **by(ada)
     )
-    identities.disconnect(identity, timezone.now())
+    identities.disconnect(identity)
     rule_authors.judge_authors(timezone.now())
     AlertRule.objects.update(**by(acting(None, ada)))
     rule_authors.judge_authors(timezone.now())

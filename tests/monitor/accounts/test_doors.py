@@ -125,7 +125,7 @@ def _granted_late(user: User, settings: Settings) -> None:
 
 def _disconnected(user: User, settings: Settings) -> None:
     for identity in user.identities.all():
-        identities.disconnect(identity, timezone.now())
+        identities.disconnect(identity)
 
 
 def _only_others(user: User, settings: Settings) -> None:
@@ -319,7 +319,7 @@ def test_an_identity_that_is_overdue_is_no_administrator_that_must_remain(
 ) -> None:
     now = timezone.now()
     identity = identity_of(reader, "administrator", valid_until=now - timedelta(minutes=1))
-    identities.disconnect(identity, now)
+    identities.disconnect(identity)
     assert not Identity.objects.exists()
 
 

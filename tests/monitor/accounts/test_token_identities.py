@@ -182,6 +182,8 @@ def test_a_token_of_a_suspended_identity_is_not_rotated(account: Account) -> Non
     _suspend(account, OPERATOR)
     page = account.session(GRANTED).get("/account/tokens/").content.decode()
     assert ("stopped: dismissed" in page, f"/account/tokens/{token.pk}/rotate/" in page) == (True, False)
+    listed = account.session(ADMINISTRATOR).get("/api/v1/tokens").json()["tokens"]
+    assert [(each["state"], each["stopped"]) for each in listed] == [("valid", "dismissed")]
     answers = [
         account.session(GRANTED).post(f"/account/tokens/{token.pk}/rotate/"),
         sent(account.session(ADMINISTRATOR), f"/api/v1/tokens/{token.pk}/rotate"),
@@ -200,6 +202,7 @@ def test_a_token_of_a_disabled_account_is_not_rotated(account: Account) -> None:
     User.objects.filter(pk=account.user.pk).update(is_active=False)
     answer = sent(chief, f"/api/v1/tokens/{token.pk}/rotate")
     assert (answer.status_code, "the account is disabled" in answer.json()["detail"]) == (403, True)
+    assert chief.get(f"/api/v1/tokens/{token.pk}").json()["stopped"] == "the account is disabled"
 
 
 def test_no_token_is_issued_that_would_begin_to_work_with_a_later_grant(reader: User) -> None:
@@ -211,7 +214,7 @@ def test_no_token_is_issued_that_would_begin_to_work_with_a_later_grant(reader: 
     assert (answer.status_code, answer.json()["detail"]) == (
         403,
         f"a token of {reader} would not be valid now: no role is granted here, and no identity of the account"
-        " is in force",
+        " is in force: grant a role first",
     )
-    with pytest.raises(CommandError, match="has no role granted here"):
+    with pytest.raises(CommandError, match="no role is granted here, and no identity"):
         call_command("token", "issue", reader.username)

@@ -124,7 +124,7 @@ def _disconnected(user: User, settings: Settings) -> None:
     settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(None)
     user.set_password(builders.PASSWORD)  # a door that remains
     for identity in user.identities.all():
-        identities.disconnect(identity, timezone.now())
+        identities.disconnect(identity)
 
 
 def _door_closed(user: User, settings: Settings) -> None:
