@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from forecasting.base import ForecastingError
 from forecasting.commands import Subparsers, add_warm_up
 from forecasting.evaluation import study
-from forecasting.evaluation.study import StudyCell
+from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, METRICS, STDEV_SECONDS
+from forecasting.evaluation.study import StudyColumn
+from forecasting.evaluation.study_table import compared
 from forecasting.reading import histories
 
 DESCRIPTION = """\
 Seven methods forecast each metric of each run of an application at its start: from its own history (TSP),
 from the newest run of a probe (LRP), and from a forecast of the probe (TSP+LRP). Prints mean relative errors,
-each with its coefficient of variation, beside the published errors of the total."""
+each with its coefficient of variation, beside the published ones and their difference."""
 EPILOG = """\
 FILE.csv is as for backtest: group,series,kind,started_at,ended_at,value, and a column metric, such as
 total.seconds or stage.compute.seconds; or the name of the series ends with the metric after a colon, as in
@@ -42,13 +44,13 @@ def add(subparsers: Subparsers) -> None:
 
 def run(arguments: Namespace) -> int:
     all_histories = histories.read(arguments.files)
-    cells = study.error_table(all_histories, wanted=arguments.metric, warm_up=arguments.warm_up)
-    if not any(cell.n for by_method in cells.values() for cell in by_method.values()):
+    columns = study.error_table(all_histories, wanted=arguments.metric, warm_up=arguments.warm_up)
+    if not any(column.n for column in columns.values()):
         raise ForecastingError(f"{' '.join(arguments.files)}: {_empty_reason(arguments)}")
     if arguments.json:
-        print(json.dumps(document(cells), indent=2, allow_nan=False))
+        print(json.dumps(document(columns), indent=2, allow_nan=False))
     else:
-        print("\n".join(lines(cells)))
+        print("\n".join(lines(columns)))
     return 0
 
 
@@ -57,14 +59,23 @@ def _empty_reason(arguments: Namespace) -> str:
     return f"no group has an application and a probe with more than {arguments.warm_up} values{suffix} each"
 
 
-def document(cells: Mapping[str, Mapping[str, StudyCell]]) -> dict[str, object]:
+def document(columns: Mapping[str, StudyColumn]) -> dict[str, object]:
+    """Return the columns as JSON values, with the published ones: errors as shares, times in seconds."""
     return {
-        "metrics": {
-            metric: {method: asdict(cell) for method, cell in by_method.items()}
-            for metric, by_method in cells.items()
-        },
-        "published_relative_error_of_total": {
-            studied.method: studied.published / 100.0 for studied in study.METHODS
+        "metrics": {metric: asdict(column) for metric, column in columns.items()},
+        "published": {
+            metric: {
+                "mean": MEAN_SECONDS[metric],
+                "stdev": STDEV_SECONDS[metric],
+                "cells": {
+                    method: {
+                        "relative_error": errors[metric].percent / 100.0,
+                        "variation": errors[metric].variation_percent / 100.0,
+                    }
+                    for method, errors in ERRORS.items()
+                },
+            }
+            for metric in METRICS
         },
     }
 
@@ -72,24 +83,23 @@ def document(cells: Mapping[str, Mapping[str, StudyCell]]) -> dict[str, object]:
 _LABEL, _WIDTH = 24, 18
 
 
-def lines(cells: Mapping[str, Mapping[str, StudyCell]]) -> Iterator[str]:
-    """Yield the lines of the table: a row for each method, a column for each metric."""
-    headings = "".join(f"{_short(metric):>{_WIDTH}}" for metric in cells)
-    yield f"{'':<{_LABEL}}{headings}   published total"
-    for studied in study.METHODS:
-        errors = (f"{error_text(by_method[studied.method]):>{_WIDTH}}" for by_method in cells.values())
-        yield f"{studied.label:<{_LABEL}}{''.join(errors)}{studied.published:>17.2f}%"
-    runs = (max(cell.n for cell in by_method.values()) for by_method in cells.values())
-    yield f"{'runs':<{_LABEL}}" + "".join(f"{count:>{_WIDTH}}" for count in runs)
+def lines(columns: Mapping[str, StudyColumn]) -> Iterator[str]:
+    """Yield the lines of the table: three rows for each method, a column for each metric."""
+    yield _line("", [_short(metric) for metric in columns])
+    for row in compared(columns):
+        yield _line(row.label, row.here)
+        yield _line("  published", row.published)
+        yield _line("  difference", row.difference)
+    yield _line("runs", [str(column.n) for column in columns.values()])
+    yield ""
+    yield "Errors: per cent of the actual value (coefficient of variation of the errors, per cent)."
+    yield "Published: of PreCo on TeraGrid, forecast from Gather; seconds. Differences of errors: points."
+
+
+def _line(label: str, cells: Sequence[str]) -> str:
+    return f"{label:<{_LABEL}}{''.join(f'{cell:>{_WIDTH}}' for cell in cells)}"
 
 
 def _short(metric: str) -> str:
     """Return the distinctive part of *metric*: "compute" for "stage.compute.seconds"."""
     return metric.removeprefix("stage.").removesuffix(".seconds") or "value"
-
-
-def error_text(cell: StudyCell) -> str:
-    if cell.relative_error is None:
-        return "-"
-    variation = "-" if cell.variation is None else f"{cell.variation:.2f}"
-    return f"{cell.relative_error:.2%} ({variation})"

@@ -9,49 +9,35 @@ applies the line to this forecast. A metric of the application is predicted from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forecasting.evaluation import metrics
+from forecasting.evaluation.published_predictions import METRICS
 from forecasting.evaluation.rolling_origin import WARM_UP, rolling_origin
 from forecasting.reading.histories import RunHistory
 
 
 @dataclass(frozen=True)
 class StudiedMethod:
-    """A method of the study.
-
-    Attributes:
-        label: name of the method in the study.
-        method: name of the method in ``forecasting/methods/``.
-        published: error that the study reports for the total time, in percent.
-    """
+    """A method of the study: its label there, and its name in ``forecasting/methods/``."""
 
     label: str
     method: str
-    published: float
 
 
 METHODS = (
-    StudiedMethod("TSP", "nws", 8.57),
-    StudiedMethod("LRP full", "lrp", 8.42),
-    StudiedMethod("LRP last 10", "lrp_last_10", 9.13),
-    StudiedMethod("LRP fixed first x", "lrp_first", 9.96),
-    StudiedMethod("TSP+LRP full", "tsp_lrp", 8.99),
-    StudiedMethod("TSP+LRP last 10", "tsp_lrp_last_10", 9.14),
-    StudiedMethod("TSP+LRP fixed first x", "tsp_lrp_first", 10.55),
-)
-METRICS = (
-    "stage.transfer_data.seconds",
-    "stage.queue_wait.seconds",
-    "stage.compute.seconds",
-    "stage.transfer_results.seconds",
-    "total.seconds",
-    "total_essential.seconds",
-    "total_core.seconds",
+    StudiedMethod("TSP", "nws"),
+    StudiedMethod("LRP full", "lrp"),
+    StudiedMethod("LRP last 10", "lrp_last_10"),
+    StudiedMethod("LRP fixed first x", "lrp_first"),
+    StudiedMethod("TSP+LRP full", "tsp_lrp"),
+    StudiedMethod("TSP+LRP last 10", "tsp_lrp_last_10"),
+    StudiedMethod("TSP+LRP fixed first x", "tsp_lrp_first"),
 )
 
 
@@ -64,10 +50,29 @@ class StudyCell:
     variation: float | None
 
 
+@dataclass(frozen=True)
+class StudyColumn:
+    """One metric of the applications, and how well each method forecast it.
+
+    Attributes:
+        mean, stdev: of the values of all runs of the applications; None if there are too few.
+        cells: by the name of the method.
+    """
+
+    mean: float | None
+    stdev: float | None
+    cells: Mapping[str, StudyCell]
+
+    @property
+    def n(self) -> int:
+        """Return the number of forecast runs."""
+        return max(cell.n for cell in self.cells.values())
+
+
 def error_table(
     histories: Sequence[RunHistory], *, wanted: Sequence[str] = (), warm_up: int = WARM_UP
-) -> dict[str, dict[str, StudyCell]]:
-    """Return the cells by metric and method over all runs of applications in *histories*.
+) -> dict[str, StudyColumn]:
+    """Return the columns of the table by metric, over all runs of applications in *histories*.
 
     Each application is paired with each probe of its group. The metrics are *wanted*. If *wanted* is empty,
     they are the metrics of the study that occur in *histories*, or all metrics if no metric of the study
@@ -78,7 +83,7 @@ def error_table(
     metrics_of_pairs = {target.source.metric for target, _ in pairs}
     shown = wanted or [name for name in METRICS if name in metrics_of_pairs] or sorted(metrics_of_pairs)
     return {
-        metric: _cells([pair for pair in pairs if pair[0].source.metric == metric], warm_up)
+        metric: _column([pair for pair in pairs if pair[0].source.metric == metric], warm_up)
         for metric in shown
     }
 
@@ -92,7 +97,7 @@ def _pairs(histories: Sequence[RunHistory]) -> Iterator[tuple[RunHistory, RunHis
                 yield target, probe
 
 
-def _cells(pairs: Iterable[tuple[RunHistory, RunHistory]], warm_up: int) -> dict[str, StudyCell]:
+def _column(pairs: Sequence[tuple[RunHistory, RunHistory]], warm_up: int) -> StudyColumn:
     actuals: list[NDArray[np.float64]] = []
     forecasts: dict[str, list[NDArray[np.float64]]] = {studied.method: [] for studied in METHODS}
     for target, probe in pairs:
@@ -101,9 +106,13 @@ def _cells(pairs: Iterable[tuple[RunHistory, RunHistory]], warm_up: int) -> dict
         for method, median in medians.items():
             forecasts[method].append(median)
     actual = np.concatenate([np.empty(0), *actuals])
-    return {
-        method: _cell(actual, np.concatenate([np.empty(0), *parts])) for method, parts in forecasts.items()
-    }
+    targets = {(target.group, target.source.series): target for target, _ in pairs}
+    values = [seen.value for target in targets.values() for seen in target.observations]
+    return StudyColumn(
+        fmean(values) if values else None,
+        stdev(values) if len(values) > 1 else None,
+        {method: _cell(actual, np.concatenate([np.empty(0), *parts])) for method, parts in forecasts.items()},
+    )
 
 
 def _forecasts(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forecasting.base import Source
-from forecasting.evaluation import study as published
-from forecasting.evaluation.study import StudyCell
+from forecasting.evaluation.published_predictions import METRICS
+from forecasting.evaluation.study import StudyColumn, error_table
 from forecasting.reading.histories import RunHistory
 from monitor.depot.samples.pairing import nearest_known
 from monitor.depot.samples.read import history
@@ -58,14 +58,14 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class Study:
-    """The *cells* of the table, by metric and method; *facts* is None if the applications have no runs."""
+    """The *columns* of the table, by metric; *facts* is None if the applications have no runs."""
 
-    cells: Mapping[str, Mapping[str, StudyCell]]
+    columns: Mapping[str, StudyColumn]
     facts: StudyFacts | None
 
     @property
     def is_empty(self) -> bool:
-        return not any(cell.n for row in self.cells.values() for cell in row.values())
+        return not any(column.n for column in self.columns.values())
 
 
 def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: datetime | None = None) -> Study:
@@ -76,7 +76,7 @@ def study(application: str, probe: str, *, warm_up: int = WARM_UP, since: dateti
     pairs.
     """
     found = _histories(application, probe, since)
-    return Study(published.error_table(found, warm_up=warm_up), _facts(found))
+    return Study(error_table(found, warm_up=warm_up), _facts(found))
 
 
 def _histories(application: str, probe: str, since: datetime | None) -> list[RunHistory]:
@@ -100,7 +100,7 @@ def _histories(application: str, probe: str, since: datetime | None) -> list[Run
 def _of_segment(
     group: str, series: str, kind: Kind, segment: int, since: datetime | None
 ) -> Iterator[RunHistory]:
-    for metric in Metric.objects.filter(segment=segment, name__in=published.METRICS).order_by("name"):
+    for metric in Metric.objects.filter(segment=segment, name__in=METRICS).order_by("name"):
         known = [as_observation(point) for point in history(metric, start=since)]
         yield RunHistory(group, Source(series, metric.name), kind, known)
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from monitor.performance.sigma_histogram import SigmaClass, SigmaHistogram
     from monitor.reports.study_report import StudyReport
 
-GATHER = "gather"  # the probe whose durations were published
+GATHER, PRECO = "gather", "preco"  # whose durations were published
+_TITLES = {GATHER: "Gather", PRECO: "PreCo"}
 _FIGURES = ("Mean", "Min", "Max", "Std. dev.", "CV")
 
 
@@ -31,9 +32,9 @@ def stage_blocks(report: StudyReport) -> Iterator[Block]:
         if statistics.variance_shares:
             yield _variance_shares(statistics)
         if published := _published(report, statistics.series, of_totals=False):
-            title = f"Stages of {statistics.series} beside those of Gather on {_grid(report)}"
-            yield _beside(f"{title}{_unit(report)}", "Stage", statistics.stages, published, report.scale)
-            yield _means(report, statistics.stages, published, f"{title}: mean durations{_unit(report)}")
+            title = f"Stages of {statistics.series} beside those of {_owner(report, statistics.series)}"
+            yield _beside(f"{title}{unit(report)}", "Stage", statistics.stages, published, report.scale)
+            yield _means(report, statistics.stages, published, f"{title}: mean durations{unit(report)}")
 
 
 def total_blocks(report: StudyReport) -> Iterator[Block]:
@@ -45,11 +46,11 @@ def total_blocks(report: StudyReport) -> Iterator[Block]:
     ]
     if rows:
         yield table_block("Totals as measured, seconds", ("Series", "Total", "n", *_FIGURES), rows, texts=1)
-    for statistics in report.of_probe(GATHER):
+    for statistics in report.statistics.values():
         if published := _published(report, statistics.series, of_totals=True):
-            title = f"Totals of {statistics.series} beside those of Gather on {_grid(report)}"
-            yield _beside(f"{title}{_unit(report)}", "Total", statistics.totals, published, report.scale)
-            yield _means(report, statistics.totals, published, f"{title}: mean durations{_unit(report)}")
+            title = f"Totals of {statistics.series} beside those of {_owner(report, statistics.series)}"
+            yield _beside(f"{title}{unit(report)}", "Total", statistics.totals, published, report.scale)
+            yield _means(report, statistics.totals, published, f"{title}: mean durations{unit(report)}")
 
 
 def distribution_blocks(report: StudyReport) -> Iterator[Block]:
@@ -121,10 +122,15 @@ def _variance_shares(statistics: SeriesStatistics) -> Block:
 
 def _published(report: StudyReport, series: str, *, of_totals: bool) -> dict[str, PublishedDuration]:
     """Return the published durations that stand beside *series*; empty if none do."""
-    if report.grid is None or report.probe_of[series] != GATHER:
+    if report.grid is None or report.probe_of[series] not in _TITLES:
         return {}
-    durations = GRIDS[report.grid].durations
+    grid = GRIDS[report.grid]
+    durations = grid.durations if report.probe_of[series] == GATHER else grid.preco
     return {name: found for name, found in durations.items() if (name in TOTALS) == of_totals}
+
+
+def _owner(report: StudyReport, series: str) -> str:
+    return f"{_TITLES[report.probe_of[series]]} on {_grid(report)}"
 
 
 def _beside(
@@ -194,7 +200,7 @@ def _grid(report: StudyReport) -> str:
     return GRIDS[report.grid].title if report.grid else ""
 
 
-def _unit(report: StudyReport) -> str:
+def unit(report: StudyReport) -> str:
     if report.scale == 1:
         return ", seconds"
     return f", seconds of the grid (measured seconds times {report.scale:g})"

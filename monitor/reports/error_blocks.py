@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from monitor.failures.counts import SuccessRates
@@ -11,6 +10,7 @@ from monitor.performance.tables import UNDEFINED, percent_text
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
 from monitor.reports.published_numbers import COMBINED, GRIDS
+from monitor.reports.study_report import CIRCLE
 
 if TYPE_CHECKING:
     from monitor.reports.outcomes import ErrorCounts
@@ -46,12 +46,21 @@ def _rates(report: StudyReport) -> Block:
     published = GRIDS[report.grid].passed if report.grid else {}
     errors = report.outcomes.errors
     rows = [_rate(each.probe, each.rates, published.get(each.probe)) for each in errors.values()]
-    pair = [report.request.probe, report.request.application]
-    if COMBINED in published and all(probe in errors for probe in pair):
-        both = [errors[probe].rates for probe in pair]
-        rates = SuccessRates(*(sum(counts) for counts in zip(*map(astuple, both), strict=True)))
-        rows.append(_rate(" and ".join(pair), rates, published[COMBINED]))
-    headings = ("Probe", "Runs", "Failed", "Excused", "Success", "Success, adjusted", PUBLISHED)
+    if COMBINED in published and report.together.hours:
+        hours, passed = report.together.hours, report.together.passed
+        name = f"{report.request.probe} and {CIRCLE}, both in one hour"
+        success = percent_text(passed / hours)
+        counts = (str(hours), str(hours - passed))
+        rows.append((name, *counts, UNDEFINED, success, UNDEFINED, percent_text(published[COMBINED])))
+    headings = (
+        "Probe",
+        "Runs, or hours of the grid",
+        "Failed",
+        "Excused",
+        "Success",
+        "Success, adjusted",
+        PUBLISHED,
+    )
     return table_block("Success rates", headings, rows)
 
 

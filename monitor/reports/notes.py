@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from monitor.reports.published_numbers import GRIDS
+from monitor.reports.published_numbers import GRIDS, TERAGRID
 from monitor.units import coarse_seconds, seconds
 
 if TYPE_CHECKING:
     from monitor.forecasts.study import StudyFacts
     from monitor.reports.study_report import StudyReport
+
+PUBLISHED_PRECO_EDITION = 2  # the first edition of the weather with the published times of PreCo
 
 DEFINITIONS = (
     "Totals: (i) all stages; (ii) without setup and cleanup; (iii) without setup, cleanup and queue.",
@@ -23,8 +25,7 @@ DEFINITIONS = (
     "minutes after the probe ended; 30 minutes, it started 30 to 60 minutes after.",
     "Success is the share of passed runs among those that passed, failed, broke or timed out; adjusted, "
     "without failures that do not count against a site, or during planned maintenance (excused).",
-    'A "-" stands for a figure that was not published, is not known to gridcast, or cannot be computed from '
-    "so few runs.",
+    'A "-" stands for a figure that was not published, or cannot be computed from so few runs.',
 )
 
 
@@ -32,14 +33,25 @@ def weather_notes(report: StudyReport) -> Iterator[str]:
     """Yield what is known of the grid that the runs met, and whether it is the one they are compared with."""
     if report.grid is None:
         yield "No published numbers stand beside these: --grid chooses a grid."
+    if report.grid is not None and not GRIDS[report.grid].preco:
+        title, there = GRIDS[report.grid].title, TERAGRID.title
+        yield (
+            f"PreCo did not run on {title}, whose batch system was not configured. The demo's PreCo has the "
+            f"times of {there}, and its predictions stand beside those published for {there}."
+        )
     if not report.weathers:
         return
     described = [
-        f"{weather.profile} (seed {weather.seed}, {weather.scale:g} times as fast as the grid, since "
-        f"{weather.since:%Y-%m-%d %H:%M} UTC)"
+        f"{weather.profile} (seed {weather.seed}, edition {weather.edition}, {weather.scale:g} times as fast "
+        f"as the grid, since {weather.since:%Y-%m-%d %H:%M} UTC)"
         for weather in report.weathers
     ]
     yield f"The runs met the weather of gridcast's demo: {', then '.join(described)}."
+    if any(weather.edition < PUBLISHED_PRECO_EDITION for weather in report.weathers):
+        yield (
+            "In edition 1 of the weather, PreCo's times were not drawn from the published ones: --days "
+            "leaves out runs that met it."
+        )
     profiles = {weather.profile for weather in report.weathers}
     if report.grid and report.grid not in profiles:
         yield (
@@ -85,8 +97,8 @@ def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator
         f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
     )
     yield (
-        f"{application} takes {seconds(facts.total_seconds)} here and took minutes to hours there: the time "
-        "to start programs and connections varies as much, and is a larger part of the total."
+        f"{application} takes {seconds(facts.total_seconds)} here: the time to start programs and "
+        "connections, which no weather changes, is a larger part of it."
     )
     if facts.probe_age_seconds is not None:
         yield (
@@ -96,6 +108,12 @@ def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator
     yield (
         "TSP is the battery without its first errors. All seven methods are scored on the same runs: those "
         "that each of them could forecast (docs/forecasting.md)."
+    )
+    yield (
+        "How many first pairs the fixed training sets had was not published; here they have 30. One very "
+        "slow run among them bends the line for all runs to come, so these rows differ most from one history "
+        "to the next. One among the last 10 pairs bends the line for the next runs: stage data, build and "
+        "queue, which have rare outliers, show it."
     )
 
 

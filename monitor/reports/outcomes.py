@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Max, Min, Value
+from django.db.models import Count, FloatField, Max, Min, Q, Value
+from django.db.models.functions import Extract, Floor
 
 from monitor.failures.counts import RunGroup, SuccessRates, success_rates
 from monitor.failures.in_maintenance import failed_in_maintenance
@@ -59,6 +60,14 @@ class Outcomes:
     last: datetime
 
 
+@dataclass(frozen=True)
+class HourCounts:
+    """The *hours* of the grid in which two probes ran, and in how many of them they *passed*."""
+
+    hours: int
+    passed: int
+
+
 def outcomes(series: Collection[Series], since: datetime | None, now: datetime) -> Outcomes | None:
     """Return the outcomes of the runs of *series* from *since* to *now*; None if there are none."""
     runs = Run.objects.filter(series__in=series, slot__lte=now, state__in=JUDGED).order_by()
@@ -83,6 +92,29 @@ def outcomes(series: Collection[Series], since: datetime | None, now: datetime) 
         first=ends["first"],
         last=ends["last"],
     )
+
+
+def passed_together(
+    series: Collection[Series], probes: tuple[str, str], since: datetime | None, now: datetime, scale: float
+) -> HourCounts:
+    """Return in how many hours of the grid both *probes* ran and each of their runs passed.
+
+    *scale* is the number of seconds of the grid per second. Excused failures count as failures.
+    """
+    bound = [member for member in series if member.probe in probes]
+    runs = Run.objects.filter(series__in=bound, slot__lte=now, state__in=JUDGED).order_by()
+    if since is not None:
+        runs = runs.filter(slot__gte=since)
+    hour = Floor(Extract("slot", "epoch") * Value(scale / 3600.0, FloatField()))
+    counted = (
+        runs.annotate(hour=hour)
+        .values("hour")
+        .annotate(
+            probes=Count("series__probe", distinct=True), bad=Count("pk", filter=~Q(state=State.PASSED))
+        )
+    )
+    both = counted.filter(probes=len(probes))
+    return HourCounts(both.count(), both.filter(bad=0).count())
 
 
 def _grouped(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from forecasting.commands.study import error_text
-from forecasting.evaluation.study import METHODS
+from forecasting.evaluation.study_table import compared
 from monitor.performance.probe_correlation import Lag, StageCorrelation
 from monitor.performance.tables import UNDEFINED, correlation_table, label
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
-from monitor.reports.published_numbers import GEON, GRIDS, PublishedGrid
+from monitor.reports.duration_blocks import unit
+from monitor.reports.published_numbers import GRIDS, TERAGRID, PublishedGrid
 
 if TYPE_CHECKING:
     from monitor.performance.series_statistics import ProbeCorrelation
@@ -49,10 +49,10 @@ def _correlations(report: StudyReport) -> Iterator[tuple[str, ProbeCorrelation]]
 
 
 def _published(report: StudyReport, application: str, probe: str) -> PublishedGrid | None:
-    """Return the grid whose correlations stand beside: GEON if none of *report*'s grid are published."""
+    """Return the grid whose correlations stand beside those of *application* with *probe*; None: none do."""
     if report.grid is None or (report.probe_of[application], report.probe_of[probe]) != (PRECO, GATHER):
         return None
-    return GRIDS[report.grid] if GRIDS[report.grid].correlations else GEON
+    return GRIDS[report.grid]
 
 
 def _same_metrics(found: ProbeCorrelation, published: Mapping[str, float]) -> list[tuple[str, ...]]:
@@ -90,22 +90,19 @@ def normalised_blocks(report: StudyReport) -> Iterator[Block]:
 
 
 def forecast_blocks(report: StudyReport) -> Iterator[Block]:
-    """Yield the table of errors of forecasts; none while there are too few runs."""
-    cells = report.forecasts.cells
+    """Yield the table of predictions beside the published one; none while there are too few runs."""
+    columns = report.forecasts.columns
     if report.forecasts.is_empty:
         return
-    rows: list[Sequence[str]] = [
-        (
-            studied.label,
-            *(error_text(by_method[studied.method]) for by_method in cells.values()),
-            f"{studied.published:.2f} %",
-        )
-        for studied in METHODS
-    ]
-    counts = (max(cell.n for cell in by_method.values()) for by_method in cells.values())
-    rows.append(("Runs", *map(str, counts), UNDEFINED))
+    rows: list[Sequence[str]] = []
+    for row in compared(columns, report.scale):
+        rows.append((row.label, "here", *row.here))
+        rows.append(("", PUBLISHED.lower(), *row.published))
+        rows.append(("", "difference", *row.difference))
+    rows.append(("Runs", "here", *(str(column.n) for column in columns.values())))
     title = (
-        f"Mean relative errors of forecasts of {report.request.application} from {report.request.probe} "
-        "(coefficient of variation), beside those of the total"
+        f"Predictions of {report.request.application} from {report.request.probe}, beside those of PreCo "
+        f"from Gather on {TERAGRID.title}: mean relative errors in percent of the actual value (coefficient "
+        f"of variation of the errors, percent){unit(report)}"
     )
-    yield table_block(title, ("Method", *map(label, cells), f"Total (i), {PUBLISHED}"), rows)
+    yield table_block(title, ("", "", *map(label, columns)), rows, texts=2)

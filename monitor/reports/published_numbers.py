@@ -1,8 +1,9 @@
 """The published numbers of the study of two grids: TeraGrid and GEON, watched for half a year.
 
-Durations are of Gather, in seconds, over about 4,000 hourly runs; shares of passed runs over six weeks.
-``docs/weather.md`` says how ambiguous ones are understood. A number that is not here is not known to us: its
-cell in a report is "-". The published errors of forecasts are in ``forecasting.evaluation.study``.
+Durations are in seconds, of Gather over about 4,000 hourly runs; shares of passed runs are of the first six
+weeks, without those that failed by a proxy that was not renewed, or in announced maintenance.
+``docs/weather.md`` says how ambiguous ones are understood. A number that is not here was not published: its
+cell in a report is "-". The predictions are in ``forecasting.evaluation.published_predictions``.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from forecasting.evaluation.published_predictions import MEAN_SECONDS, METRICS, STDEV_SECONDS
+
 COMBINED = "combined"
 
 
 class PublishedDuration(NamedTuple):
-    """Mean, minimum, maximum and standard deviation of a duration, in seconds, in the order of the study."""
+    """Mean, minimum, maximum and standard deviation of a duration, in seconds, in the order of the study.
+
+    None: not published.
+    """
 
     mean: float
-    min: float
-    max: float
+    min: float | None
+    max: float | None
     stdev: float
 
     @property
@@ -29,34 +35,43 @@ class PublishedDuration(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedGrid:
-    """The published numbers of one grid; what is missing here was not published, or is not known to us.
+    """The published numbers of one grid; what is missing here was not published.
 
     Attributes:
         durations: of Gather, by metric.
-        passed: share of runs that passed, by probe; COMBINED: Gather and PreCo both passed.
-        correlations: between Gather and PreCo, by total.
+        passed: share of runs that passed, by probe; COMBINED: Gather and Circle both passed.
+        preco: durations of PreCo, by metric; empty: it did not run there.
+        correlations: between Gather and PreCo that started at the same time, by total.
     """
 
     title: str
     durations: Mapping[str, PublishedDuration]
     passed: Mapping[str, float] = field(default_factory=dict)
+    preco: Mapping[str, PublishedDuration] = field(default_factory=dict)
     correlations: Mapping[str, float] = field(default_factory=dict)
 
     def stages(self) -> dict[str, PublishedDuration]:
-        """Return the durations of the stages, by stage."""
-        return {
-            metric.split(".")[1]: duration
-            for metric, duration in self.durations.items()
-            if metric.startswith("stage.")
-        }
+        """Return the durations of the stages of Gather, by stage."""
+        return _stages(self.durations)
+
+    def preco_stages(self) -> dict[str, PublishedDuration]:
+        return _stages(self.preco)
 
     def totals(self) -> dict[str, PublishedDuration]:
-        """Return the durations of the totals by name: ``total``, ``total_essential``, ``total_core``."""
+        """Return the totals of Gather by name: ``total``, ``total_essential``, ``total_core``."""
         return {
             metric.split(".")[0]: duration
             for metric, duration in self.durations.items()
             if not metric.startswith("stage.")
         }
+
+
+def _stages(durations: Mapping[str, PublishedDuration]) -> dict[str, PublishedDuration]:
+    return {
+        metric.split(".")[1]: duration
+        for metric, duration in durations.items()
+        if metric.startswith("stage.")
+    }
 
 
 TERAGRID = PublishedGrid(
@@ -75,6 +90,11 @@ TERAGRID = PublishedGrid(
         "total_core.seconds": PublishedDuration(42.51, 36.87, 260.31, 14.36),
     },
     passed={"gather": 0.58, "circle": 0.78},
+    preco={
+        metric: PublishedDuration(MEAN_SECONDS[metric], None, None, STDEV_SECONDS[metric])
+        for metric in METRICS
+    },
+    correlations={"total_essential.seconds": 0.32, "total_core.seconds": 0.54},
 )
 
 GEON = PublishedGrid(
@@ -89,9 +109,9 @@ GEON = PublishedGrid(
         "stage.transfer_results.seconds": PublishedDuration(15.88, 14.31, 189.03, 9.00),
         "stage.cleanup.seconds": PublishedDuration(74.84, 50.14, 427.74, 20.21),
         "total.seconds": PublishedDuration(369.01, 324.80, 720.24, 34.79),
+        "total_essential.seconds": PublishedDuration(93.95, 84.66, 286.01, 15.63),
     },
     passed={COMBINED: 0.56},
-    correlations={"total_essential.seconds": 0.32, "total_core.seconds": 0.54},
 )
 
 GRIDS: Mapping[str, PublishedGrid] = {"teragrid": TERAGRID, "geon": GEON}

@@ -101,7 +101,7 @@ def study_document(report: StudyReport) -> dict[str, Any]:
     published = GRIDS[report.grid] if report.grid else None
     found = report.outcomes
     return {
-        **forecast_document(report.forecasts.cells),
+        "predictions": forecast_document(report.forecasts.columns),
         "facts": asdict(report.forecasts.facts) if report.forecasts.facts else None,
         "grid": report.grid,
         "published": msgspec.to_builtins(published, str_keys=True),

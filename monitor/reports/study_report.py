@@ -14,7 +14,7 @@ from monitor.performance import passed_runs
 from monitor.performance.passed_runs import TOTALS
 from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
 from monitor.reports.normalised import NormalisedLine, normalised
-from monitor.reports.outcomes import Outcomes, outcomes
+from monitor.reports.outcomes import HourCounts, Outcomes, outcomes, passed_together
 from monitor.reports.published_numbers import GRIDS
 from monitor.series.segments import current_bindings
 
@@ -70,6 +70,7 @@ class StudyReport:
         weathers: the weathers of the demo's grid during the runs, oldest first; none without a demo.
         scale: the number of seconds of the grid per second, 1 if that is not the same for all runs.
         outcomes: of the runs of all series.
+        together: of the probe and Circle.
         probe_of: the probe of each series that has passed or failed runs, by name.
         statistics: by series, for those with the most runs; the rest is in *left_out*.
         pairs: of an application's and a probe's series with a common resource.
@@ -82,6 +83,7 @@ class StudyReport:
     weathers: Sequence[DemoWeather]
     scale: float
     outcomes: Outcomes
+    together: HourCounts
     probe_of: Mapping[str, str]
     statistics: Mapping[str, SeriesStatistics]
     left_out: Sequence[str]
@@ -116,6 +118,7 @@ def study_report(request: StudyRequest, now: datetime) -> StudyReport:
         weathers=weathers,
         scale=scale,
         outcomes=found,
+        together=passed_together(series, (request.probe, CIRCLE), request.since, now, scale),
         probe_of={member.name: member.probe for member in series if member.name in found.rates},
         statistics=_statistics(described, partners, (found.first, end), scale),
         left_out=left_out,

@@ -12,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from monitor.models import DemoWeather
+from monitor.testbed.weather import EDITION
 from tests.monitor.reports.rendering import available_renderer
 from tests.monitor.reports.studied_runs import define_grid, run_of, store
 
@@ -49,19 +50,20 @@ def refusal(*options: str | Path) -> str:
 
 def test_a_perfectly_correlated_probe_predicts_better_than_history(two_days: None) -> None:
     document = json.loads(study_output("--json"))
-    total = document["metrics"]["total.seconds"]
+    total = document["predictions"]["metrics"]["total.seconds"]["cells"]
     assert total["lrp"]["n"] == total["nws"]["n"] > 20
     assert total["lrp"]["relative_error"] < 0.01
     assert total["nws"]["relative_error"] > 0.2
-    assert document["published_relative_error_of_total"]["nws"] == pytest.approx(0.0857)
+    published = document["predictions"]["published"]["total.seconds"]["cells"]
+    assert published["nws"]["relative_error"] == pytest.approx(0.0857)
     assert document["facts"]["runs"] == RUNS
     assert document["facts"]["probe_age_seconds"] == 600.0
 
 
 def test_json_has_every_figure(two_days: None, noon: datetime) -> None:
-    DemoWeather.objects.record("geon", 7, 20.0, noon)
+    DemoWeather.objects.record("teragrid", 7, 20.0, noon, edition=EDITION)
     document = json.loads(study_output("--json"))
-    assert (document["grid"], document["seconds_of_the_grid_per_second"]) == ("geon", 20.0)
+    assert (document["grid"], document["seconds_of_the_grid_per_second"]) == ("teragrid", 20.0)
     assert document["weathers"][0]["seed"] == "7"
     assert document["published"]["correlations"] == {
         "total_essential.seconds": 0.32,
@@ -83,7 +85,9 @@ def test_json_has_every_figure(two_days: None, noon: datetime) -> None:
 def test_the_text_has_the_tables_published_errors_and_differences(two_days: None) -> None:
     text = study_output("--grid=teragrid")
     rows = text.splitlines()
-    assert next(row for row in rows if row.startswith("TSP ")).endswith("8.57 %")
+    first = next(place for place, row in enumerate(rows) if row.startswith("TSP "))
+    assert rows[first + 1].split()[:3] == ["published", "8.57", "(90.3)"]
+    assert rows[first + 2].split()[0] == "difference"
     assert next(row for row in rows if row.startswith("Compute ")).split()[1] == str(RUNS)
     assert f"{RUNS} runs of 1 series" in text
     assert "10 min before preco (median)" in text

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 UP_WITHIN_SECONDS = 300.0
+MOST_SCALE = 100.0  # beyond it, starting programs takes longer than what the weather slows down
 STOPPING = "\nStopping: current runs have 10 s to end (Ctrl-C again: kill them)."
 NEEDED = {"ssh": "openssh-client", "scp": "openssh-client", "cc": "gcc and libc6-dev"}
 
@@ -36,24 +37,27 @@ class Command(BaseCommand):
     help = "Monitor a grid of seven sites on this machine; Ctrl-C stops everything."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--rounds", type=int, default=0, help="number of back-to-back runs of each series"
-        )
+        parser.add_argument("--rounds", type=int, default=0, help="number of runs of all series together")
         parser.add_argument("--exit", action="store_true", help="stop after the rounds")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary of the rounds")
         parser.add_argument("--port", type=int, help="port of the web server (default: first free from 8000)")
         parser.add_argument("--weather", default="teragrid", choices=[*profiles.names(), "none"])
         parser.add_argument("--seed", type=int, default=SEED, help="seed of the weather")
         parser.add_argument("--wan", action="store_true", help="use the wide-area test-bed (root only)")
+        usual = DemoOptions.scale
+        parser.add_argument(
+            "--scale", type=float, default=usual, help=f"grid seconds per second of the weather ({usual:g})"
+        )
 
     def handle(self, *, rounds: int, port: int | None, weather: str, seed: int, **more: Any) -> None:
         _check(rounds, more["exit"], more["json"])
+        scale = _scale(more["scale"], is_wan=more["wan"])
         if more["wan"]:
             _check_wan()
         with _listener(port) as listener:
             installation = Installation(settings.VAR_DIR, Address.of(listener))
             scheduled, wan = not rounds, more["wan"]
-            options = DemoOptions(installation, listener, weather, seed, scheduled=scheduled, wan=wan)
+            options = DemoOptions(installation, listener, weather, seed, scheduled, wan, scale)
             self._run(options, rounds, more)
 
     def _run(self, options: DemoOptions, rounds: int, more: dict[str, Any]) -> None:
@@ -122,6 +126,15 @@ def _check(rounds: int, leave: bool, summary: Path | None) -> None:
     missing = {package for program, package in NEEDED.items() if shutil.which(program) is None}
     if missing:
         raise CommandError(f"the local grid needs programs of the packages {', '.join(sorted(missing))}")
+
+
+def _scale(scale: float, *, is_wan: bool) -> float:
+    """Return *scale*; schedules and limits of the demo have room from the usual scale on."""
+    if is_wan and scale != DemoOptions.scale:
+        raise CommandError("--scale: the wide-area test-bed has the speed of its servers, and no weather")
+    if not DemoOptions.scale <= scale <= MOST_SCALE:
+        raise CommandError(f"--scale: expected {DemoOptions.scale:g} to {MOST_SCALE:g}, got {scale:g}")
+    return scale
 
 
 def _claim_state(installation: Installation) -> None:

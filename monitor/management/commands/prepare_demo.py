@@ -22,6 +22,7 @@ from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description
 from monitor.testbed.sites.layout import Layout
 from monitor.testbed.sites.programs import search_path
+from monitor.testbed.weather import EDITION
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -43,7 +44,7 @@ class Command(BaseCommand):
         grid = load_description(settings.VAR_DIR / ("wan" if wan else "testbed"))
         if grid is None:
             raise CommandError(f"the grid is not up: manage.py testbed up{' --wan' if wan else ''}")
-        DemoWeather.objects.record(grid.profile, grid.seed, grid.scale, timezone.now())
+        DemoWeather.objects.record(grid.profile, grid.seed, grid.scale, timezone.now(), edition=EDITION)
         demo_grid = definition.WAN if wan else definition.LOCAL
         for other in definition.GRIDS:
             if other != demo_grid:

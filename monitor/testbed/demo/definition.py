@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import probes
@@ -17,6 +17,7 @@ FILE_BYTES = 1_000_000
 RESULT_BYTES = 5_000_000
 PROJECTIONS, PROJECTION_SIZE = 61, 64
 LIMIT_SECONDS = 90.0
+PRECO_LIMIT_SECONDS = 170.0  # it takes 41 s, and up to 140 s with the rarest outliers
 SITES = ("anl", "iu", "ornl", "tacc", "purdue", "ncsa", "sdsc")
 PLACES = {  # latitude and longitude of the sites, in degrees
     "anl": (41.7, -88.0),
@@ -52,11 +53,11 @@ GRIDS = (LOCAL, WAN)
 
 
 def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]:
-    """Return series of Gather and Circle every minute, and of PreCo every other minute.
+    """Return series of Gather and Circle every minute, and of PreCo every third minute.
 
     Gather copies files from five sources to NCSA and a result from NCSA to SDSC. Circle copies a file round
-    all seven sites. PreCo copies data from Argonne to NCSA and results to SDSC; its computation takes as long
-    as a Gather and a Circle together. If *scheduled* is false, the series are disabled.
+    all seven sites. PreCo copies data from Purdue to NCSA and results to SDSC, and takes more than three
+    times as long as Gather. The sites are those of the study. If not *scheduled*, the series are disabled.
     """
     gather = {
         "sources": ["anl", "iu", "ornl", "tacc", "purdue"],
@@ -64,14 +65,17 @@ def series(grid: DemoGrid = LOCAL, *, scheduled: bool) -> list[SeriesDefinition]
         "destination": ["sdsc"],
     }
     circle = {"ring": ["iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl"]}
-    preco = {"source": ["anl"], "compute": ["ncsa"], "destination": ["sdsc"]}
+    preco = {"source": ["purdue"], "compute": ["ncsa"], "destination": ["sdsc"]}
     files = {"file_bytes": FILE_BYTES}
     image = {"projections": PROJECTIONS, "size": PROJECTION_SIZE}
-    every_minute, every_other_minute = "* * * * *", "*/2 * * * *"
+    every_minute, every_third_minute = "* * * * *", "*/3 * * * *"
     return [
         _series(grid, "gather", gather, {**files, "result_bytes": RESULT_BYTES}, every_minute, scheduled),
         _series(grid, "circle", circle, files, every_minute, scheduled),
-        _series(grid, "preco", preco, image, every_other_minute, scheduled),
+        replace(
+            _series(grid, "preco", preco, image, every_third_minute, scheduled),
+            limit_seconds=PRECO_LIMIT_SECONDS,
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Run every series a number of times, back to back."""
+"""Run all series together a number of times, back to back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Rounds:
-    """Requests *count* runs of each series, each run as soon as the series' previous run has ended.
+    """Requests *count* runs of each series: a round begins when all runs of the round before have ended.
 
-    A held series is left out until it is resumed.
+    So a slow application meets a probe that has run as often. A held series is left out until it is resumed.
 
     Attributes:
         requested: the name of the series of each requested run.
@@ -38,12 +38,12 @@ class Rounds:
 
         If no run was requested, no run is claimed: the tick and the ends of runs claim the other runs.
         """
-        busy = self._busy(now)
+        if self._is_busy(now):
+            return False
         counts = Counter(self.requested.values())
-        has_requested = False
-        self.held = {}
+        self.held, started = {}, False
         for series in self._series:
-            if series.name in busy or counts[series.name] == self._count:
+            if counts[series.name] == self._count:
                 continue
             try:
                 run = run_now(series, who=f"round {counts[series.name] + 1} of {self._count}", now=now)
@@ -51,13 +51,11 @@ class Rounds:
                 self.held[series.name] = str(error)
                 continue
             self.requested[run.pk] = series.name
-            busy.add(series.name)
-            has_requested = True
-        if has_requested:
+            started = True
+        if started:
             dispatch(claim_due(now))
-        return not busy
+        return not started
 
-    def _busy(self, now: datetime) -> set[str]:
-        """Return the names of the series with a pending run, which may be left from an earlier demo."""
-        pending = Run.objects.filter(series__in=self._series, slot__lte=now).pending().runnable()
-        return set(pending.values_list("series__name", flat=True))
+    def _is_busy(self, now: datetime) -> bool:
+        """Return whether a run is pending, which may be left from an earlier demo."""
+        return Run.objects.filter(series__in=self._series, slot__lte=now).pending().runnable().exists()

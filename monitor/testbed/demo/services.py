@@ -9,6 +9,7 @@ from pathlib import Path
 from monitor.serving.services import Installation
 from monitor.supervisor import Service
 from monitor.testbed.demo import definition
+from monitor.testbed.sites.grid import LocalGridOptions
 
 # Weather with good first minutes, then occasional faults, later a long one.
 SEED = 10
@@ -17,7 +18,10 @@ REMOTE_REPORTERS = "reporters"
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """Options of the demo; the web server accepts the connections of *listener*."""
+    """Options of the demo; the web server accepts the connections of *listener*.
+
+    *scale*: the number of grid seconds per real second.
+    """
 
     installation: Installation
     listener: socket.socket
@@ -25,6 +29,7 @@ class DemoOptions:
     seed: int = SEED
     scheduled: bool = True
     wan: bool = False
+    scale: float = LocalGridOptions.scale
 
     @property
     def grid_file(self) -> Path:
@@ -47,7 +52,8 @@ def services(options: DemoOptions) -> list[Service]:
 def _testbed(options: DemoOptions) -> Service:
     directory = options.grid_file.parent
     argv = ["testbed", "up", f"--sites={len(definition.SITES)}", f"--directory={directory}"]
-    argv += [f"--weather={options.weather}", f"--seed={options.seed}", *(["--wan"] if options.wan else [])]
+    argv += [f"--weather={options.weather}", f"--seed={options.seed}"]
+    argv += ["--wan"] if options.wan else [f"--scale={options.scale}"]
 
     def remove_old_description() -> None:
         options.grid_file.unlink(missing_ok=True)

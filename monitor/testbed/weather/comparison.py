@@ -9,7 +9,7 @@ import numpy as np
 
 from monitor.testbed.weather.figures import Floats, RuntimeFigures
 from monitor.testbed.weather.generator import Draws
-from monitor.testbed.weather.profile import Profile
+from monitor.testbed.weather.profile import TOTALS, Profile
 
 EXTREMES_RUNS = 4000  # minima and maxima are published for about 4,000 runs
 SIX_WEEKS_RUNS = 1008  # hourly
@@ -61,8 +61,14 @@ def compare(profile: Profile, draws: Draws) -> list[ComparisonRow]:
         rows += _runtimes(f"Gather {stage}", figures, draws.gather[stage])
     for total, figures in profile.published.totals.items():
         rows += _runtimes(f"Gather {total}", figures, draws.gather_total(total))
-    for stage, figures in profile.preco.items():
-        rows += _runtimes(f"PreCo {stage} (ours)", figures, draws.preco[stage])
+    for name, (mean, stdev) in profile.published.preco.items():
+        seconds = draws.preco_total(name) if name in TOTALS else draws.preco[name]
+        rows += [
+            ComparisonRow(f"PreCo {name}", "mean", mean, float(seconds.mean()), 0.03),
+            ComparisonRow(
+                f"PreCo {name}", "stdev", stdev, float(seconds.std()), 0.12 if name in TOTALS else 0.1
+            ),
+        ]
     return [*rows, *_correlations(profile, draws), *_success(profile, draws)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,12 @@ DIFFERENCE = 1e-7
 MAX_STEPS = 100
 MAX_HALVINGS = 10
 
-_Z = np.array([NormalDist().inv_cdf((i + 0.5) / QUANTILES) for i in range(QUANTILES)])
+
+def _normal_quantiles(number: int) -> Floats:
+    return np.array([NormalDist().inv_cdf((i + 0.5) / number) for i in range(number)])
+
+
+_Z = _normal_quantiles(QUANTILES)
 
 
 class WeatherError(Exception):
@@ -49,6 +55,27 @@ class RuntimeFigures:
     stdev: float
 
 
+@dataclass(frozen=True)
+class QuietFigures:
+    """A runtime that is nearly always the same, with rare outliers; minimum and maximum are not published.
+
+    The core is log-normal. The *outlier_share* slowest runs take an exponential time more than the slowest of
+    the core: how much more is solved for the mean and the deviation.
+
+    Attributes:
+        mean, stdev: published, of all runs, in seconds.
+        core_cv: coefficient of variation of the core.
+    """
+
+    mean: float
+    stdev: float
+    core_cv: float
+    outlier_share: float
+
+
+Figures = RuntimeFigures | QuietFigures
+
+
 def _long_tailed(a: float, b: float) -> Floats:
     """Return the quantiles of a curve from log-normal (large *a*) to saturated at its maximum (small *a*)."""
     share = np.exp(a)
@@ -62,22 +89,54 @@ def _bell_with_outliers(a: float, b: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def quantiles(figures: RuntimeFigures) -> Floats:
+def quantiles(figures: Figures) -> Floats:
     """Return QUANTILES equally likely runtimes, ascending, that have *figures* exactly.
+
+    Raises:
+        ImpossibleFigures: there are none, e.g. because the mean is not between the extremes.
+    """
+    runtimes = _between_extremes(figures) if isinstance(figures, RuntimeFigures) else _with_outliers(figures)
+    if runtimes is None:
+        raise ImpossibleFigures(f"no curve has {figures}")
+    runtimes.flags.writeable = False  # cached: all callers share the array
+    return runtimes
+
+
+def _between_extremes(figures: RuntimeFigures) -> Floats | None:
+    """Return the runtimes of *figures*; None if there are none.
 
     The ends are the published minimum and maximum; the two parameters of the curve between them are solved
     for the mean and the standard deviation. The first family of curves with a solution is used.
-
-    Raises:
-        ImpossibleFigures: no family has a solution, e.g. because the mean is not between the extremes.
     """
     for family in (_long_tailed, _bell_with_outliers):
         curve = _solve(family, figures)
         if curve is not None:
-            runtimes = figures.low + (figures.high - figures.low) * curve
-            runtimes.flags.writeable = False  # cached: all callers share the array
-            return runtimes
-    raise ImpossibleFigures(f"no curve has {figures}")
+            return figures.low + (figures.high - figures.low) * curve
+    return None
+
+
+def _with_outliers(figures: QuietFigures) -> Floats | None:
+    """Return the runtimes of *figures*; None if the core alone deviates more, or no outlier is left."""
+    outliers = round(QUANTILES * figures.outlier_share)
+    if not 0 < outliers < QUANTILES or min(figures.mean, figures.stdev, figures.core_cv) <= 0:
+        return None
+    sigma = math.sqrt(math.log1p(figures.core_cv**2))
+    core = np.exp(sigma * _normal_quantiles(QUANTILES - outliers))
+    more = -np.log1p(-(np.arange(outliers) + 0.5) / outliers)  # quantiles of the exponential distribution
+    targets = np.log([figures.mean, figures.stdev])
+
+    def runtimes(parameters: Floats) -> Floats:
+        typical, scale = np.exp(parameters)
+        return np.asarray(np.concatenate([typical * core, typical * core[-1] + scale * more]))
+
+    def error(parameters: Floats) -> Floats:
+        drawn = runtimes(parameters)
+        deviation: Floats = np.log([drawn.mean(), drawn.std()]) - targets
+        return deviation
+
+    with np.errstate(all="ignore"):  # the solver may overflow on its way
+        parameters = _root(error, targets)
+    return None if parameters is None else runtimes(parameters)
 
 
 def _solve(family: Callable[[float, float], Floats], figures: RuntimeFigures) -> Floats | None:
@@ -102,17 +161,17 @@ def _solve(family: Callable[[float, float], Floats], figures: RuntimeFigures) ->
         return deviation
 
     with np.errstate(all="ignore"):  # the solver may overflow on its way
-        parameters = _root(error)
+        parameters = _root(error, np.zeros(2))
     return None if parameters is None else curve(parameters)
 
 
-def _root(error: Callable[[Floats], Floats]) -> Floats | None:
-    """Return the root of *error* that Newton's method finds from 0; None if the method finds no root.
+def _root(error: Callable[[Floats], Floats], parameters: Floats) -> Floats | None:
+    """Return the root of *error* that Newton's method finds from *parameters*; None if it finds no root.
 
     A step that does not reduce the error is halved. Importing the solvers of scipy would take longer than
     all solutions take here.
     """
-    parameters, residual = np.zeros(2), error(np.zeros(2))
+    residual = error(parameters)
     for _ in range(MAX_STEPS):
         size = np.abs(residual).max()
         if size < TOLERANCE:

@@ -26,7 +26,7 @@ class Draws:
     Attributes:
         gather, preco: seconds of each run by stage. A failed run has the seconds that it would have taken
             without the fault.
-        passed: a flag per run, by "gather", "circle", "preco" and "combined" (both Gather and PreCo).
+        passed: a flag per run, by "gather", "circle", "preco" and "combined" (both Gather and Circle).
     """
 
     gather: dict[str, Floats]
@@ -133,8 +133,8 @@ class Weather:
         return Draws(
             gather=_by_stage([cycle.gather[:, at] for cycle, at in parts]),
             preco=_by_stage([cycle.preco[:, at] for cycle, at in parts]),
-            # Gather and PreCo use the same mechanisms, so a fault breaks both.
-            passed={"gather": computes, "circle": circle, "preco": computes, "combined": computes},
+            # Gather and PreCo use the same mechanisms, so a fault breaks both; Circle uses some of them.
+            passed={"gather": computes, "circle": circle, "preco": computes, "combined": computes & circle},
         )
 
     def _cycle(self, number: int) -> _Cycle:

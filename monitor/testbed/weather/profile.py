@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from monitor.reports.published_numbers import PublishedDuration
 from monitor.testbed.weather.conditions import MECHANISMS
-from monitor.testbed.weather.figures import RuntimeFigures, WeatherError
+from monitor.testbed.weather.figures import Figures, RuntimeFigures, WeatherError
 
 STAGES = tuple(MECHANISMS.values())
 SETUP_AND_CLEANUP = frozenset({"init", "stage_data", "build_executable", "cleanup"})
@@ -25,7 +25,12 @@ class BadProfile(WeatherError):
 
 
 def runtime_figures(durations: Mapping[str, PublishedDuration]) -> dict[str, RuntimeFigures]:
-    return {name: RuntimeFigures(*duration) for name, duration in durations.items()}
+    """Return the figures of *durations*, of which minima and maxima are published."""
+    return {
+        name: RuntimeFigures(mean, low, high, stdev)
+        for name, (mean, low, high, stdev) in durations.items()
+        if low is not None and high is not None
+    }
 
 
 def of_totals(correlations: Mapping[str, float]) -> dict[str, float]:
@@ -35,11 +40,19 @@ def of_totals(correlations: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Published:
-    """Published figures that are no parameters of the weather; ``comparison`` compares them with runs."""
+    """Published figures that are no parameters of the weather; ``comparison`` compares them with runs.
+
+    Attributes:
+        totals: of Gather, by total.
+        preco: mean and standard deviation of the stages and totals of PreCo, by stage and total.
+        correlations: between Gather and PreCo, by total.
+        passed: shares of runs, by "gather", "circle", ...
+    """
 
     totals: Mapping[str, RuntimeFigures] = field(default_factory=dict)
-    correlations: Mapping[str, float] = field(default_factory=dict)  # between Gather and PreCo, by total
-    passed: Mapping[str, float] = field(default_factory=dict)  # shares of runs, by "gather", "circle", ...
+    preco: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    correlations: Mapping[str, float] = field(default_factory=dict)
+    passed: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class Profile:
     """
 
     gather: Mapping[str, RuntimeFigures]
-    preco: Mapping[str, RuntimeFigures]
+    preco: Mapping[str, Figures]
     coupling: Mapping[str, float]
     memory: float
     load: float

@@ -181,16 +181,30 @@ def test_a_file_without_an_application_is_refused_with_a_hint(
     assert "expected a series of kind application (see --of), got none" in refused(capsys, "backtest", file)
 
 
-def test_the_study_prints_seven_methods_beside_the_published_errors(
+def test_the_study_prints_seven_methods_beside_what_was_published_of_the_same_metric(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(runs(tmp_path)).read_text(encoding="utf-8")
+    header, *lines = text.splitlines()
+    cells = [line.split(",") for line in lines]
+    named = table(tmp_path, header, *(",".join([c[0], f"{c[1]}:total.seconds", *c[2:]]) for c in cells))
+    out = printed(capsys, "study", named).splitlines()
+    first = next(place for place, line in enumerate(out) if line.startswith("TSP"))
+    here, published, difference = (line.split() for line in out[first : first + 3])
+    assert published == ["published", "8.57", "(90.3)"]
+    assert float(difference[1]) == pytest.approx(float(here[1]) - 8.57, abs=0.006)
+    assert sum(line.startswith("  published") for line in out) == 2 + 7
+    assert out[2].split() == ["published", "816.61"]
+    document = json.loads(printed(capsys, "study", "--json", named))
+    assert document["published"]["stage.queue_wait.seconds"]["cells"]["lrp"]["variation"] == 0.7425
+    assert document["metrics"]["total.seconds"]["cells"]["nws"]["n"] == 20
+
+
+def test_a_metric_that_was_not_published_stands_alone_in_the_study(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = printed(capsys, "study", runs(tmp_path)).splitlines()
-    assert len(out) == 9
-    assert out[1].split()[0] == "TSP"
-    assert out[1].endswith("8.57%")
-    document = json.loads(printed(capsys, "study", "--json", runs(tmp_path)))
-    assert document["published_relative_error_of_total"]["lrp"] == pytest.approx(0.0842)
-    assert document["metrics"][""]["nws"]["n"] == 20
+    assert [line.split()[1:] for line in out if line.startswith("  published")] == [["-"]] * 9
 
 
 def test_a_study_of_too_few_runs_names_the_number_needed(

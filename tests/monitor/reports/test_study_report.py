@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, METRICS, STDEV_SECONDS
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.counts import SuccessRates
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import DemoWeather, MaintenanceWindow, Site
+from monitor.performance.tables import label
 from monitor.reports.blocks import Section
 from monitor.reports.layout import study_sections
 from monitor.reports.outcomes import CauseTotal, ErrorCounts, outcomes
 from monitor.reports.published_numbers import GRIDS
 from monitor.reports.render import study_text
 from monitor.reports.study_report import MOST_SERIES, NoRuns, StudyReport, StudyRequest, study_report
-from monitor.testbed.weather import profiles
+from monitor.testbed.weather import EDITION, profiles
 from reporters import report as wire
 from tests.monitor.reports.studied_runs import (
     BINDINGS,
@@ -79,17 +81,50 @@ def test_the_figures_of_four_runs_are_those_worked_by_hand(grid: None, noon: dat
 
 def test_the_correlation_of_both_stands_beside_the_published_ones(grid: None, noon: datetime) -> None:
     hourly_runs(noon, [2.0, 4.0, 6.0, 8.0])
-    for name, heading in (("geon", "GEON, published"), ("teragrid", "GEON, published")):
+    published = {"teragrid": ("+0.32", "+0.54"), "geon": ("-", "-")}  # PreCo ran on TeraGrid only
+    for name, (essential, core) in published.items():
         table = rows(study_report(StudyRequest(grid=name), noon + DAYS), "Correlation of preco with gather")
+        heading = f"{GRIDS[name].title}, published"
         assert table[0] == ["Stage", "Simultaneous", "Right after", "30 minutes", heading]
         assert ["Compute", "- (0)", "+1.00 (4)", "+1.00 (3)", "-"] not in table
         assert ["Compute", "- (0)", "+1.00 (4)", "- (0)", "-"] in table
-        assert ["Total (ii)", "- (0)", "+1.00 (4)", "- (0)", "+0.32"] in table
-        assert ["Total (iii)", "- (0)", "+1.00 (4)", "- (0)", "+0.54"] in table
+        assert ["Total (ii)", "- (0)", "+1.00 (4)", "- (0)", essential] in table
+        assert ["Total (iii)", "- (0)", "+1.00 (4)", "- (0)", core] in table
+
+
+def test_preco_stands_beside_what_was_published_of_it_on_teragrid_and_alone_elsewhere(
+    grid: None, noon: datetime
+) -> None:
+    hourly_runs(noon, [2.0, 4.0, 6.0, 8.0])
+    stages = rows(study_report(TERAGRID, noon + DAYS), "Stages of preco beside those of PreCo on TeraGrid")
+    compute = next(row for row in stages if row[0] == "Compute")
+    assert compute[2::2] == ["312.89", "-", "-", "19.93", "0.0637"], "no minimum and maximum was published"
+    totals = rows(study_report(TERAGRID, noon + DAYS), "Totals of preco beside those of PreCo on TeraGrid")
+    assert [row[2] for row in totals[1:]] == ["816.61", "715.45", "608.07"]
+    geon = study_report(StudyRequest(grid="geon"), noon + DAYS)
+    assert not any("beside those of PreCo" in title for title in titles(geon))
+    assert "PreCo did not run on GEON" in " ".join(section(geon, "Runs").paragraphs)
+
+
+def test_the_predictions_stand_beside_every_published_cell(grid: None, noon: datetime) -> None:
+    hourly_runs(noon, [2.0 + number % 5 for number in range(40)])
+    report = study_report(TERAGRID, noon + 3 * DAYS)
+    table = rows(report, "Predictions of preco from gather, beside those of PreCo from Gather on TeraGrid")
+    assert table[0] == ["", "", *map(label, METRICS)]
+    published = [row[2:] for row in table if row[1] == "published"]
+    assert published[0] == [f"{MEAN_SECONDS[metric]:.2f}" for metric in METRICS]
+    assert published[1] == [f"{STDEV_SECONDS[metric]:.2f}" for metric in METRICS]
+    assert published[2:] == [
+        [f"{errors[name].percent:.2f} ({errors[name].variation_percent:.1f})" for name in METRICS]
+        for errors in ERRORS.values()
+    ]
+    mean = table[1]
+    assert mean[:2] == ["Mean", "here"]
+    assert table[3][2] == f"{100 * (float(mean[2]) / 816.61 - 1):+.1f} %"
 
 
 def test_in_a_faster_demo_durations_and_lags_are_in_the_time_of_the_grid(grid: None, noon: datetime) -> None:
-    DemoWeather.objects.record("teragrid", 10, 20.0, noon - HOUR)
+    DemoWeather.objects.record("teragrid", 10, 20.0, noon - HOUR, edition=EDITION)
     hourly_runs(noon, [2.0, 4.0, 6.0, 8.0])
     report = study_report(StudyRequest(), noon + DAYS)
     assert (report.grid, report.scale) == ("teragrid", 20.0)
@@ -105,7 +140,7 @@ def test_in_a_faster_demo_durations_and_lags_are_in_the_time_of_the_grid(grid: N
 
 
 def test_a_lag_of_half_an_hour_of_the_grid_has_pairs_in_a_faster_demo(grid: None, noon: datetime) -> None:
-    DemoWeather.objects.record("teragrid", 10, 20.0, noon - HOUR)
+    DemoWeather.objects.record("teragrid", 10, 20.0, noon - HOUR, edition=EDITION)
     for number, seconds in enumerate([2.0, 4.0, 6.0, 8.0]):
         slot = noon + number * HOUR
         ended = slot + timedelta(seconds=7 + seconds)
@@ -125,6 +160,13 @@ def test_a_stage_that_is_missing_here_or_there_has_dashes(grid: None, noon: date
     assert ["Cleanup", *published] in table
     geon = rows(study_report(StudyRequest(grid="geon"), noon + DAYS), "Totals of gather beside")
     assert next(row for row in geon if row[0] == "Total (iii)")[1:3] == ["4.00", "-"]
+    assert next(row for row in geon if row[0] == "Total (ii)")[2::2] == [
+        "93.95",
+        "84.66",
+        "286.01",
+        "15.63",
+        "0.166",
+    ]
 
 
 def test_one_run_is_described_with_dashes_and_without_charts_of_a_spread(grid: None, noon: datetime) -> None:
@@ -183,23 +225,26 @@ def test_failures_in_maintenance_are_excused(grid: None, noon: datetime) -> None
     assert (rates.raw, rates.adjusted) == (0.5, 1.0)
 
 
-def test_gather_and_preco_together_stand_beside_the_combined_success_of_geon(
+def test_the_hours_in_which_gather_and_circle_passed_stand_beside_those_of_geon(
     grid: None, noon: datetime
 ) -> None:
-    hourly_runs(noon, [2.0, 3.0])
-    store([failed_run_of("preco", noon + 5 * HOUR, "x")])
-    table = rows(study_report(StudyRequest(grid="geon"), noon + DAYS), "Success rates")
-    assert ["gather and preco", "5", "1", "0", "80.0 %", "80.0 %", "56.0 %"] in table
+    """One in which either failed, or one of two, counts as failed; one without either does not count."""
+    passed = [(probe, hour) for probe in ("gather", "circle") for hour in (0, 1, 2, 3)]
+    store(run_of(probe, noon + hour * HOUR) for probe, hour in [*passed, ("gather", 4), ("circle", 5)])
+    store([failed_run_of("circle", noon + HOUR + MINUTE, "x"), failed_run_of("gather", noon + 5 * HOUR, "x")])
+    report = study_report(StudyRequest(grid="geon"), noon + DAYS)
+    row = next(row for row in rows(report, "Success rates") if row[0].startswith("gather and circle"))
+    assert row[1:] == ["5", "2", "-", "60.0 %", "-", "56.0 %"]
 
 
 def test_runs_of_several_weathers_are_named_and_not_scaled(grid: None, noon: datetime) -> None:
-    DemoWeather.objects.record("calm", 10, 10.0, noon - HOUR)
-    DemoWeather.objects.record("teragrid", 10, 20.0, noon + HOUR + MINUTE)
+    DemoWeather.objects.record("calm", 10, 10.0, noon - HOUR, edition=EDITION)
+    DemoWeather.objects.record("teragrid", 10, 20.0, noon + HOUR + MINUTE, edition=EDITION)
     hourly_runs(noon, [2.0, 4.0, 6.0, 8.0])
     report = study_report(StudyRequest(), noon + DAYS)
     assert (report.grid, report.scale) == ("teragrid", 1.0)
     notes = " ".join(section(report, "Runs").paragraphs)
-    assert "calm (seed 10, 10 times as fast" in notes
+    assert "calm (seed 10, edition 2, 10 times as fast" in notes
     assert "Runs that met another weather than teragrid are compared with TeraGrid as well" in notes
     other = section(study_report(StudyRequest(grid="geon"), noon + DAYS), "Runs").paragraphs
     assert "No run met the weather of GEON" in " ".join(other)
@@ -251,14 +296,26 @@ def test_without_runs_the_error_names_the_probes(grid: None, noon: datetime) -> 
 
 def test_the_weather_of_the_demo_is_recorded_when_it_changes(db: None, noon: datetime) -> None:
     record, between = DemoWeather.objects.record, DemoWeather.objects.between
-    first = record("teragrid", 10, 20.0, noon)
-    assert record("teragrid", 10, 20.0, noon + HOUR) == first
-    second = record("teragrid", 10**30, 20.0, noon + 2 * HOUR)
-    third = record("geon", 10**30, 20.0, noon + 4 * HOUR)
+    first = record("teragrid", 10, 20.0, noon, edition=1)
+    assert record("teragrid", 10, 20.0, noon + HOUR, edition=1) == first
+    second = record("teragrid", 10**30, 20.0, noon + 2 * HOUR, edition=1)
+    third = record("teragrid", 10**30, 20.0, noon + 4 * HOUR, edition=2)
     assert between(noon + HOUR, noon + HOUR) == [first]
     assert between(noon - HOUR, noon + 3 * HOUR) == [first, second]
     assert between(noon + 3 * HOUR, noon + 9 * HOUR) == [second, third]
     assert between(noon - 2 * HOUR, noon - HOUR) == []
+
+
+def test_runs_of_the_weather_before_the_published_times_of_preco_are_marked(
+    grid: None, noon: datetime
+) -> None:
+    DemoWeather.objects.record("teragrid", 10, 20.0, noon - HOUR, edition=1)
+    hourly_runs(noon, [2.0, 4.0])
+    notes = " ".join(section(study_report(StudyRequest(), noon + DAYS), "Runs").paragraphs)
+    assert "teragrid (seed 10, edition 1, 20 times as fast" in notes
+    assert "In edition 1 of the weather, PreCo's times were not drawn from the published ones" in notes
+    DemoWeather.objects.record("teragrid", 10, 20.0, noon - MINUTE, edition=2)
+    assert "edition 1" not in " ".join(section(study_report(StudyRequest(), noon + DAYS), "Runs").paragraphs)
 
 
 def test_the_weather_draws_from_the_published_numbers() -> None:
@@ -266,6 +323,14 @@ def test_the_weather_draws_from_the_published_numbers() -> None:
         profile = profiles.load(name)
         assert {stage: figures.mean for stage, figures in profile.gather.items()} == {
             stage: duration.mean for stage, duration in published.stages().items()
+        }
+        # PreCo ran on TeraGrid only, and has its times in each weather.
+        assert {
+            stage: (profile.preco[stage].mean, profile.preco[stage].stdev)
+            for stage in GRIDS["teragrid"].preco_stages()
+        } == {
+            stage: (duration.mean, duration.stdev)
+            for stage, duration in GRIDS["teragrid"].preco_stages().items()
         }
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from monitor.testbed.weather.figures import RuntimeFigures
+from monitor.testbed.weather.figures import Figures, RuntimeFigures
 from monitor.testbed.weather.profile import STAGES, Profile
 from monitor.testbed.weather.profiles.teragrid import PROFILE as TERAGRID
 
 
-def _a_third(stages: Mapping[str, RuntimeFigures]) -> dict[str, RuntimeFigures]:
+def _a_third(stages: Mapping[str, Figures]) -> dict[str, RuntimeFigures]:
     """Return figures with a third of each mean.
 
     In units of the new mean, the deviation is 4 %, the minimum 90 % and the maximum 130 %.

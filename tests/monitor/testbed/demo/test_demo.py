@@ -173,6 +173,8 @@ def test_remote_reporters_run_their_series_and_end_with_a_killed_demo(
         (["--exit"], "--rounds"),
         (["--rounds=-1"], "positive"),
         (["--rounds=1", "--json=/no/such/place/out.json"], "/no/such/place"),
+        (["--scale=5"], "expected 20 to 100, got 5"),
+        (["--scale=nan"], "expected 20 to 100, got nan"),
     ],
 )
 def test_the_message_about_an_unusable_option_names_it(options: list[str], message: str) -> None:

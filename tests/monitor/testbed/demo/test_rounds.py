@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -38,6 +39,20 @@ def test_rounds_begin_when_the_runs_of_an_earlier_demo_have_ended(circle: Series
     (requested,) = rounds.requested
     transitions.move(Run.objects.all(), [requested], State.FAILED, cause="it ran")
     assert rounds.advance(now)
+
+
+def test_a_round_begins_when_the_slowest_series_has_ended_the_one_before(circle: Series) -> None:
+    now = timezone.now()
+    quick = builders.circle("other-ring", builders.sites(2))
+    rounds = Rounds([circle, quick], 2)
+    assert not rounds.advance(now)
+    pending = {name: pk for pk, name in rounds.requested.items()}
+    transitions.move(Run.objects.all(), [pending[quick.name]], State.PASSED, cause="it ran")
+    assert not rounds.advance(now)
+    assert len(rounds.requested) == 2
+    transitions.move(Run.objects.all(), [pending[circle.name]], State.PASSED, cause="it ran")
+    assert not rounds.advance(now)
+    assert Counter(rounds.requested.values()) == {circle.name: 2, quick.name: 2}
 
 
 def test_a_demo_starts_with_a_series_that_is_still_paused(circle: Series) -> None:

@@ -31,8 +31,9 @@ def test_the_comparison_covers_stages_totals_correlations_and_success(profile: s
     weather = Weather(profile, 0)
     rows = compare(weather.profile, weather.draws(4000))
     published = weather.profile.published
-    runtimes = 2 * 8 + len(published.totals)
-    assert len(rows) == 4 * runtimes + len(published.correlations) + len(published.passed)
+    four_figures = 8 + len(published.totals)
+    others = 2 * len(published.preco) + len(published.correlations) + len(published.passed)
+    assert len(rows) == 4 * four_figures + others
 
 
 @pytest.mark.parametrize(
