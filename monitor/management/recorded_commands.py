@@ -29,7 +29,6 @@ CHANGING: Mapping[str, Collection[str]] = {
     "account": ANY,
     "availability": {"recompute"},
     "depot": {"backup", "restore", "retain", "reparse", "migrate-to-timescale", "rebuild-rollups"},
-    "failures": {"classify"},
     "forecasts": {"rebuild"},
     "grid": {"apply"},
     "hold": {"pause", "drain", "resume"},
@@ -47,6 +46,7 @@ READING = {
     "createsuperuser",  # refuses
     "demo",
     "demo_reporters",
+    "failures",
     "ledger",
     "prepare_demo",
     "report",
@@ -58,7 +58,7 @@ READING = {
 }
 # These commit their work in parts, wait for others to continue it, or start jobs elsewhere: one event is
 # written before their work, and one after it.
-IN_PARTS = {"depot", "failures", "forecasts", "hold", "import", "reporter", "run"}
+IN_PARTS = {"depot", "forecasts", "hold", "import", "reporter", "run"}
 # These do not need the depot that has the record: ``init`` writes a file, and a restored depot begins empty.
 WITHOUT_DEPOT = {("init",), ("depot", "restore")}
 

@@ -59,6 +59,7 @@ def storage_document(report: StorageReport) -> dict[str, Any]:
     """Return the tables of *report* as JSON values, as they are printed."""
     return {
         "made_at": report.made_at.isoformat(),
+        "depot_problem": report.depot_problem or None,
         "sections": [
             {
                 "title": section.title,
@@ -76,7 +77,8 @@ def storage_document(report: StorageReport) -> dict[str, Any]:
 
 def _storage_facts(report: StorageReport) -> Iterator[tuple[str, str]]:
     yield "Published", "the flash thesis, the prediction paper and the throttling paper"
-    yield "Storage areas", ", ".join(area.resource.name for area in report.areas[:20]) or "none"
+    areas = ", ".join(area.resource.name for area in report.areas[:20]) or "none"
+    yield "Storage areas", "no depot was read" if report.depot_problem else areas
     yield "Made", f"{report.made_at:%Y-%m-%d %H:%M} UTC"
 
 

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Any
 from monitor.reports.blocks import Block, Section, numbered, table_block
 from monitor.reports.published_storage import (
     APPLICATIONS,
-    BASELINE_RANDOM_READ,
     CHARACTERISATION_ERRATA,
-    DRIVES,
     FLASH_ERRORS,
     FURTHER_THROTTLING,
     MEAN_ERRORS,
-    MERITS,
-    ONE_DRIVE,
     PREDICTION_ERRATA,
     PREDICTION_ERRORS,
     RAID_READERS,
-    RATES,
-    SPECIFIED_RANDOM_READ,
     SWEEP_BEST,
     SWEEP_DAYS,
     SWEEP_FACTORS,
@@ -33,14 +27,12 @@ from monitor.reports.published_storage import (
     VARIATIONS,
     ThrottlingTable,
 )
-from monitor.units import significant
+from monitor.reports.storage_cells import NOTHING, OURS, csv_cell, difference, number
+from monitor.reports.storage_rate_blocks import merit_blocks, rate_blocks, rate_paragraphs, values_of
 
 if TYPE_CHECKING:
     from monitor.reports.storage_report import StorageReport
-    from monitor.storage.areas import StorageArea
 
-NOTHING = "-"
-OURS = "ours"
 _DAY_SECONDS = 86_400.0
 
 
@@ -49,8 +41,8 @@ def storage_sections(report: StorageReport) -> list[Section]:
     return numbered(
         [
             Section("Sweep", _sweep_paragraphs(), list(_sweep_blocks(report))),
-            Section("Rates", list(_rate_paragraphs(report)), [_rates(report), _efficiency(report)]),
-            Section("Figures of merit", [], [_merits(report)]),
+            Section("Rates", list(rate_paragraphs(report)), rate_blocks(report)),
+            Section("Figures of merit", [], merit_blocks(report)),
             Section("Applications", [], list(_applications(report))),
             Section("Contradictions: characterisation", CHARACTERISATION_ERRATA, []),
             Section("I/O times elsewhere", _prediction_paragraphs(report), list(_prediction(report))),
@@ -61,19 +53,15 @@ def storage_sections(report: StorageReport) -> list[Section]:
     )
 
 
-def _rate_paragraphs(report: StorageReport) -> Iterator[str]:
-    yield f"Published: 16 drives began with {BASELINE_RANDOM_READ:,.0f} random reads a second."
-    if not report.areas:
-        yield "This depot has no storage area: there are published numbers only."
-
-
 def _sweep_paragraphs() -> list[str]:
     factors = " x ".join(f"{count} {name}" for name, count in SWEEP_FACTORS.items())
     hours = SWEEP_RUNS * SWEEP_RUN_SECONDS / 3600.0
     share = hours * 3600.0 / (SWEEP_DAYS * _DAY_SECONDS)
     return [
+        "A dash stands for a number that was not published; in a row of ours or of an emulated device, for "
+        "one that was not measured.",
         f"Published: {factors} x {SWEEP_PASSES} passes = {SWEEP_RUNS:,} runs of {SWEEP_RUN_SECONDS:g} s, "
-        f"{hours:.1f} hours in about {SWEEP_DAYS:g} days: {share:.0%} of the time was measuring."
+        f"{hours:.1f} hours in about {SWEEP_DAYS:g} days: {share:.0%} of the time was measuring.",
     ]
 
 
@@ -123,93 +111,6 @@ def _analyses(report: StorageReport, kind: str) -> Iterator[tuple[str, Mapping[s
                 yield verdict.series, analysis
 
 
-def _rates(report: StorageReport) -> Block:
-    headings = ["System", "Written MB/s", "Read MB/s", "Random writes/s", "Random reads/s"]
-    rows = [
-        [
-            f"published: {rates.system}",
-            *(f"{value:,.0f}" for value in (rates.write_mb, rates.read_mb)),
-            *(f"{value:,.0f}" for value in (rates.random_write, rates.random_read)),
-        ]
-        for rates in RATES
-    ]
-    for area in report.areas:
-        values = _values(area)
-        rows.append(
-            [
-                f"{OURS}: {area.resource.name}",
-                _number(values.get("sequential_write"), 1e-6),
-                _number(values.get("sequential_read"), 1e-6),
-                _number(values.get("random_write")),
-                _number(values.get("random_read")),
-            ]
-        )
-    return table_block("Rates: large sequential and small random I/O", headings, rows)
-
-
-def _efficiency(report: StorageReport) -> Block:
-    rows = [
-        [
-            f"published: {rates.system}",
-            f"{rates.random_read / (DRIVES * ONE_DRIVE.random_read):.0%}",
-            f"{rates.random_read / (DRIVES * SPECIFIED_RANDOM_READ):.1%}",
-            f"{rates.read_mb / (DRIVES * ONE_DRIVE.read_mb):.0%}",
-        ]
-        for rates in RATES
-        if rates.system.startswith(f"{DRIVES} drives")
-    ]
-    for area in report.areas:
-        if area.efficiencies:
-            shares = {each.use: f"{each.share:.0%}" for each in area.efficiencies}
-            rows.append(
-                [
-                    f"{OURS}: {area.resource.name}",
-                    shares.get("random_read", NOTHING),
-                    NOTHING,
-                    shares.get("sequential_read", NOTHING),
-                ]
-            )
-    headings = ["System", "Random reads", "of the specified rate", "Large reads"]
-    return table_block("Efficiency: the rate over that of all parts", headings, rows)
-
-
-def _merits(report: StorageReport) -> Block:
-    headings = ["System", "GB", "MB/s per price", "Price per GB", "IOPS per price", "IOPS per GB", "Price"]
-    rows = [
-        [
-            f"published: {merit.system}",
-            f"{merit.gb:,.0f}",
-            f"{merit.mb_per_dollar:.2f}",
-            f"{merit.dollars_per_gb:.2f}",
-            _number(merit.iops_per_dollar),
-            _number(merit.iops_per_gb),
-            f"{merit.gb * merit.dollars_per_gb:,.0f}",
-        ]
-        for merit in MERITS
-    ]
-    for area in report.areas:
-        figures = {figure.name: figure.value for figure in area.figures}
-        if figures:
-            rows.append(
-                [
-                    f"{OURS}: {area.resource.name}",
-                    _number(area.storage.get("capacity_gb")),
-                    *(
-                        NOTHING if name not in figures else significant(figures[name])
-                        for name in (
-                            "read_mb_per_second_per_price",
-                            "price_per_gb",
-                            "read_iops_per_price",
-                            "read_iops_per_gb",
-                        )
-                    ),
-                    _number(area.storage.get("price")),
-                ]
-            )
-    title = "Rates for price and capacity; published prices in $, ours as in the grid file"
-    return table_block(title, headings, rows)
-
-
 def _applications(report: StorageReport) -> Iterator[Block]:
     rows = [
         [
@@ -225,15 +126,15 @@ def _applications(report: StorageReport) -> Iterator[Block]:
     yield table_block("Published: seconds of applications in memory, on flash and on a disk", headings, rows)
     ours = []
     for area in report.areas:
-        values = _values(area)
+        values = values_of(area)
         if values.keys() & {"lookup", "scan", "search"}:
             ours.append(
                 [
                     area.resource.name,
                     area.medium or NOTHING,
-                    _number(values.get("lookup")),
-                    _number(values.get("scan"), 1e-6),
-                    _number(values.get("search")),
+                    number(values.get("lookup")),
+                    number(values.get("scan"), 1e-6),
+                    number(values.get("search")),
                 ]
             )
     if ours:
@@ -246,8 +147,9 @@ def _prediction_paragraphs(report: StorageReport) -> list[str]:
         f"Published: MADbench2 by IOR, {len(PREDICTION_ERRORS)} systems; mean absolute errors "
         f"{MEAN_ERRORS.total} % of totals, {MEAN_ERRORS.read} % of reads, {MEAN_ERRORS.write} % of writes."
     )
-    ours = "" if report.elsewhere else "No forecast of this depot for a system without a run was scored yet."
-    return [text, *([ours] if ours else [])]
+    if report.elsewhere or report.depot_problem:
+        return [text]
+    return [text, "No forecast of this depot for a system without a run was scored yet."]
 
 
 def _prediction(report: StorageReport) -> Iterator[Block]:
@@ -276,7 +178,7 @@ def _throttling_paragraphs(report: StorageReport) -> list[str]:
     text = "Published: seconds of MADbench by writers and readers at once."
     emulated = (
         "Emulated: the same load on our model of the device, in virtual time."
-        if report.emulated
+        if report.emulated.times
         else "The emulated devices need a C compiler, which this machine lacks."
     )
     return [f"{text} {emulated}", *FURTHER_THROTTLING]
@@ -284,8 +186,8 @@ def _throttling_paragraphs(report: StorageReport) -> list[str]:
 
 def _throttling(report: StorageReport) -> Iterator[Block]:
     for table in THROTTLING:
-        yield _throttling_block(table, report.emulated.get(table.profile, {}))
-    yield _readers_block(report.emulated.get(RAID_READERS.profile, {}))
+        yield _throttling_block(table, report.emulated.times.get(table.profile, {}))
+    yield _readers_block(report.emulated.times.get(RAID_READERS.profile, {}))
     rows = [
         [
             f"{OURS}: {series}",
@@ -313,8 +215,8 @@ def _throttling_block(table: ThrottlingTable, emulated: Mapping[tuple[int, int],
                 "/".join(map(str, streams)),
                 f"{seconds:,.0f}",
                 f"{seconds / default - 1:+.1%}",
-                _number(own),
-                NOTHING if own is None else f"{own / seconds - 1:+.1%}",
+                number(own),
+                difference(own, seconds),
                 *(f"{columns[phase]:,}, {columns[phase + 1]:,}" for phase in (0, 2, 4)),
                 f"{seconds - sum(columns):,.0f}",
             ]
@@ -333,8 +235,8 @@ def _readers_block(emulated: Mapping[tuple[int, int], float]) -> Block:
             [
                 str(readers),
                 f"{slower:+.1%}",
-                NOTHING if own is None else f"{own - 1:+.1%}",
-                NOTHING if own is None else f"{own / (1 + slower) - 1:+.1%}",
+                difference(own, 1.0),
+                difference(own, 1.0 + slower),
             ]
         )
     title = (
@@ -342,14 +244,6 @@ def _readers_block(emulated: Mapping[tuple[int, int], float]) -> Block:
         "(published: 1 reader over 13 %, 2 below 2 %)"
     )
     return table_block(title, ["Readers", "Published", "Emulated", "Difference"], rows)
-
-
-def _values(area: StorageArea) -> dict[str, float]:
-    return {use.use.name: use.value for use in area.uses}
-
-
-def _number(value: float | None, factor: float = 1.0, *, digits: int = 0) -> str:
-    return NOTHING if value is None else f"{value * factor:,.{digits}f}"
 
 
 def csv_rows(sections: Sequence[Section]) -> Iterator[Sequence[str | float]]:
@@ -360,15 +254,4 @@ def csv_rows(sections: Sequence[Section]) -> Iterator[Sequence[str | float]]:
                 start = (str(block.number), block.title)
                 yield (*start, *block.table.headings)
                 for row in block.table.rows:
-                    yield (*start, *map(_cell, row))
-
-
-def _cell(text: str) -> str | float:
-    """Return *text* as a number if it is one, per cent as a share; empty without a value."""
-    if text == NOTHING:
-        return ""
-    try:
-        number = float(text.replace(",", "").removesuffix("%"))
-    except ValueError:
-        return text
-    return round(number / 100.0, 6) if text.endswith("%") else number
+                    yield (*start, *map(csv_cell, row))

@@ -8,12 +8,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 
+from django.db import OperationalError, connection
+
 from monitor.models import Forecast, Resource, StorageVerdict
+from monitor.reports.published_storage import Rates
 from monitor.storage.areas import SeriesVerdict, StorageArea, areas_of, verdicts_at
 
 ELSEWHERE = "elsewhere"
-# By profile, then by writers and readers: seconds, or times over that of the best readers.
-EmulatedValues = Mapping[str, Mapping[tuple[int, int], float]]
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """What emulated devices do in virtual time, by profile; empty without a compiler.
+
+    Attributes:
+        times: of MADbench by writers and readers: seconds, or times over that of the best readers.
+    """
+
+    times: Mapping[str, Mapping[tuple[int, int], float]] = field(default_factory=dict)
+    rates: Mapping[str, Rates] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -28,22 +41,34 @@ class ElsewhereErrors:
 
 @dataclass(frozen=True)
 class StorageReport:
-    """*verdicts* of sweeps by resource; *emulated* times of MADbench, empty without a compiler."""
+    """*verdicts* of sweeps by resource. *depot_problem* says why no depot was read; empty if one was."""
 
     made_at: datetime
-    areas: Sequence[StorageArea]
-    verdicts: Mapping[str, Sequence[SeriesVerdict]]
-    elsewhere: Sequence[ElsewhereErrors]
-    emulated: EmulatedValues = field(default_factory=dict)
+    emulated: Emulated
+    areas: Sequence[StorageArea] = ()
+    verdicts: Mapping[str, Sequence[SeriesVerdict]] = field(default_factory=dict)
+    elsewhere: Sequence[ElsewhereErrors] = ()
+    depot_problem: str = ""
 
 
-def storage_report(now: datetime, emulated: EmulatedValues) -> StorageReport:
-    """Return what all series of the depot say about storage."""
+def storage_report(now: datetime, emulated: Emulated) -> StorageReport:
+    """Return what all series of the depot say about storage; without a depot, the numbers that need none."""
+    if problem := _depot_problem():
+        return StorageReport(now, emulated, depot_problem=problem)
     areas = areas_of(StorageVerdict.objects.all(), Resource.objects.all())
     verdicts = {
         area.resource.name: verdicts_at(StorageVerdict.objects.all(), area.resource) for area in areas
     }
-    return StorageReport(now, areas, verdicts, _elsewhere(), emulated)
+    return StorageReport(now, emulated, areas, verdicts, _elsewhere())
+
+
+def _depot_problem() -> str:
+    """Return why no depot can be read; empty if one can."""
+    try:
+        tables = connection.introspection.django_table_names(only_existing=True)
+    except OperationalError as error:
+        return str(error).partition("\n")[0]
+    return "" if tables else "it has no tables yet"
 
 
 def _elsewhere() -> list[ElsewhereErrors]:

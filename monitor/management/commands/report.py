@@ -28,13 +28,14 @@ from monitor.reports.render import (
     study_html,
     study_text,
 )
-from monitor.reports.storage_report import storage_report
+from monitor.reports.storage_report import Emulated, StorageReport, storage_report
 from monitor.reports.study_report import NoRuns, StudyRequest, study_report
 from monitor.serving.depot_server import depot_server
 from monitor.supervisor import NotUp
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.storage import build
 from monitor.testbed.storage.published import TABLES, virtual_values
+from monitor.testbed.storage.rates_virtual import PROFILES_WITH_RATES, virtual_rates
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -82,12 +83,7 @@ class Command(BaseCommand):
         formats = _formats(html, pdf)
         if csv:
             _check(csv)
-        now = timezone.now()
-        try:
-            with depot_server(settings.VAR_DIR):  # the demo may have ended
-                made = _storage(now) if what == "storage" else _study(now, options)
-        except (EmbeddedError, NotUp) as error:
-            raise CommandError(str(error)) from error
+        made = self._storage(timezone.now()) if what == "storage" else _study(timezone.now(), options)
         files = {file: content(made.html) for file, content in formats.items()} if formats else {}
         if csv:
             files[csv] = made.csv.encode()
@@ -98,6 +94,19 @@ class Command(BaseCommand):
             self.stdout.write(made.text)
         else:
             self.stdout.write("\n".join(f"{file}: written" for file in files))
+
+    def _storage(self, now: datetime) -> MadeReport:
+        emulated = _emulated()
+        try:
+            with depot_server(settings.VAR_DIR):
+                report = storage_report(now, emulated)
+        except (EmbeddedError, NotUp) as error:
+            report = StorageReport(now, emulated, depot_problem=str(error))
+        if report.depot_problem:
+            self.stderr.write(f"No depot was read: {report.depot_problem}")
+        return MadeReport(
+            storage_text(report), storage_html(report), storage_document(report), storage_csv(report)
+        )
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,10 @@ def _study(now: datetime, options: Mapping[str, Any]) -> MadeReport:
         _warm_up(options["warm_up"]),
     )
     try:
-        report = study_report(request, now)
+        with depot_server(settings.VAR_DIR):  # the demo may have ended
+            report = study_report(request, now)
+    except (EmbeddedError, NotUp) as error:
+        raise CommandError(str(error)) from error
     except NoRuns as error:
         raise CommandError(f"{error}; `manage.py demo --rounds 30 --exit` makes runs") from error
     except TooManySamples as error:
@@ -128,21 +140,16 @@ def _study(now: datetime, options: Mapping[str, Any]) -> MadeReport:
     return MadeReport(study_text(report), study_html(report), study_document(report))
 
 
-def _storage(now: datetime) -> MadeReport:
-    report = storage_report(now, _emulated())
-    return MadeReport(
-        storage_text(report), storage_html(report), storage_document(report), storage_csv(report)
-    )
-
-
-def _emulated() -> dict[str, dict[tuple[int, int], float]]:
-    """Return the times of MADbench on emulated devices, in virtual time; empty without a compiler."""
+def _emulated() -> Emulated:
     with tempfile.TemporaryDirectory(prefix="gridcast-model-") as directory:
         try:
             library = build.model_library(Path(directory))
         except TestbedError:
-            return {}
-        return {profile: virtual_values(profile, library) for profile in TABLES}
+            return Emulated()
+        return Emulated(
+            {profile: virtual_values(profile, library) for profile in TABLES},
+            {profile: virtual_rates(profile, library) for profile in PROFILES_WITH_RATES},
+        )
 
 
 def _days_ago(days: float | None) -> timedelta | None:

@@ -11,6 +11,7 @@ from monitor.testbed.storage import profiles
 from monitor.testbed.storage.madbench_virtual import Load, io_seconds
 from monitor.testbed.storage.profile import KIB, MIB, StorageProfile
 from monitor.testbed.storage.published import TABLES, virtual_values
+from monitor.testbed.storage.rates_virtual import rates_of
 from monitor.testbed.storage.virtual import VirtualStorage
 
 Open = Callable[[StorageProfile], VirtualStorage]
@@ -180,6 +181,21 @@ def test_the_published_times_are_met_within_15_per_cent_and_the_best_is_the_best
         setting: pytest.approx(1.0, abs=0.15) for setting in published
     }
     assert min(found, key=found.__getitem__) == min(published, key=published.__getitem__)
+
+
+def test_the_rates_of_a_disk_are_those_of_its_spindle_and_of_its_seeks(opened: Open) -> None:
+    with opened(DISK) as storage:
+        rates = rates_of(storage)
+    assert rates.write_mb == pytest.approx(100.0, rel=0.01)
+    assert rates.read_mb == pytest.approx(100.0, rel=0.05)
+    assert rates.random_write == pytest.approx(1 / 7e-3, rel=0.05)
+    assert rates.random_read == pytest.approx(1 / 7e-3, rel=0.05)
+
+
+def test_small_requests_keep_all_channels_of_flash_busy(opened: Open) -> None:
+    channels = StorageProfile(spindles=8, stripe_bytes=4 * KIB, read_latency_seconds=1e-3)
+    with opened(channels) as storage:
+        assert rates_of(storage).random_read == pytest.approx(8 / 1e-3, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["ram", "flash", "flash-raid0-16"])
