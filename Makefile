@@ -9,7 +9,7 @@ export PYTHON
 # A test run and a demo start many Python processes: without byte code each would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve reporter test check nightly bench growth lighthouse proofs screens cross soak chaos agents fuzz kills ends sbom audit clean distclean lock system-packages testbed-packages
+.PHONY: help demo serve reporter test check nightly bench growth lighthouse proofs screens cross soak chaos agents fuzz kills ends study sbom audit clean distclean lock system-packages testbed-packages
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 24
@@ -34,7 +34,7 @@ tests:
 
 nightly: .venv/.development ## the long proofs, some hours: a release needs them
 	@.ci/system-packages test
-	$(MAKE) proofs screens cross soak fuzz kills ends chaos agents growth
+	$(MAKE) proofs screens cross soak fuzz kills ends chaos agents study growth
 
 # Each part runs singly, too, within an hour.
 PROOF := $(PY) -m pytest -n 2 -m "nightly or hypothesis" --hypothesis-profile=nightly
@@ -113,6 +113,9 @@ ends: .venv/.development ## a hundred thousand ends of runs, reported in every w
 	GRIDCAST_ENDS=$${GRIDCAST_ENDS:-100000} GRIDCAST_ENDS_KILLS=$${GRIDCAST_ENDS_KILLS:-50} \
 		GRIDCAST_ENDS_SEED=$${GRIDCAST_ENDS_SEED:-$$(date +%s)} \
 		$(PY) -m pytest -s tests/monitor/test_ends.py
+
+study: .venv/.development ## the study of two grids, by a demo of 130 rounds at 40 times the speed of the grid
+	GRIDCAST_STUDY_ROUNDS=$${GRIDCAST_STUDY_ROUNDS:-130} $(PY) -m pytest -s tests/monitor/testbed/demo/test_study_rounds.py
 
 sbom: .venv/.development ## write the bill of materials of all dependencies, gridcast.cdx.json
 	.ci/sbom $(PY) gridcast.cdx.json
