@@ -198,7 +198,8 @@ EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls
 DEFAULT_FROM_EMAIL = _mail.sender
-EMAIL_TIMEOUT = 10.0
+EMAIL_BACKEND = "monitor.egress.mail.EmailBackend"
+EMAIL_TIMEOUT = 20.0  # seconds, for the whole of a message
 
 CELERY_BROKER_URL = urls.redis_url()
 CELERY_TASK_IGNORE_RESULT = True
@@ -242,6 +243,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "monitor.tasks.deliver_webhooks",
         "schedule": 5.0,
         "options": {"expires": 5},
+    },
+    "deliver-account-mail": {
+        "task": "monitor.tasks.deliver_account_mail",
+        "schedule": 10.0,
+        "options": {"expires": 10},
     },
     "export-traces": {
         "task": "monitor.tasks.export_traces",

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from monitor import housekeeping
 from monitor import tick as scheduler
+from monitor.accounts import mail
 from monitor.alerts import deliver, group, try_channel
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.availability import refresh as availability
@@ -52,6 +53,11 @@ def try_channel_of_rule(key: str) -> None:
 @app.task(name="monitor.tasks.deliver_webhooks")
 def deliver_webhooks() -> None:
     webhooks.deliver_webhooks(timezone.now())
+
+
+@app.task(name="monitor.tasks.deliver_account_mail")
+def deliver_account_mail() -> None:
+    mail.deliver_due(timezone.now())
 
 
 @app.task(name="monitor.tasks.export_traces")

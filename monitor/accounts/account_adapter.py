@@ -83,6 +83,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """Refuse: administrators make local accounts."""
         return False
 
+    def populate_username(self, _request: HttpRequest, user: AbstractBaseUser) -> None:
+        """Keep the name that was checked; in place of one that it refuses, allauth would make another one."""
+        if not user.get_username():
+            raise ValueError("expected a name that users.check_foreign_name accepts")
+
     def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
         """Check a password; also when a user confirms an action by it."""
         name = credentials["username"]

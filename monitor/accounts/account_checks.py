@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitor.access import roles
 from monitor.access.roles import grants_of
-from monitor.accounts import door_reasons, doors
+from monitor.accounts import door_reasons
 from monitor.accounts.environment import EVERYBODY, NOBODY
 from monitor.models import Identity
 from monitor.models.role import is_admitted
@@ -86,20 +86,18 @@ def _not_for_emergencies(user: User | None) -> str:
 def _locked_out(now: datetime) -> list[CheckMessage]:
     """Return a message if no administrator can log in, although there are accounts."""
     administrators = list(roles.administrators())
-    if any(_can_log_in(user, now) for user in administrators) or not User.objects.exists():
+    if any(door_reasons.ways_in(user, now) for user in administrators) or not User.objects.exists():
         return []
     if administrators:
         shown = ", ".join(user.get_username() for user in administrators[:MOST_NAMED])
-        message = f"No administrator can log in: {shown} without a password, passkey, provider or proxy."
+        message = (
+            f"No administrator can log in: {shown} without a password, a passkey that logs in without one, a"
+            " provider or a proxy."
+        )
     else:
         message = "There is no active administrator."
     hint = "manage.py access grant USER administrator, and manage.py account password USER"
     return [Warning(message, hint=hint, id="monitor.W023")]
-
-
-def _can_log_in(user: User, now: datetime) -> bool:
-    by_key = doors.has_local_door(user, now) and doors.has_key(user)
-    return by_key or bool(door_reasons.other_ways(user, now))
 
 
 def _unclear_roles() -> list[CheckMessage]:

@@ -70,8 +70,19 @@ def other_ways(user: User, now: datetime) -> tuple[str, ...]:
     return tuple(ways)
 
 
+def ways_in(user: User, now: datetime) -> tuple[str, ...]:
+    """Return all ways by which *user* can log in at *now*."""
+    if not doors.has_local_door(user, now):
+        return other_ways(user, now)
+    keys = {"the password": user.has_usable_password(), "a passkey": doors.has_passwordless_passkey(user)}
+    return (*(key for key, is_there in keys.items() if is_there), *other_ways(user, now))
+
+
 def what_opens(user: User, now: datetime) -> str:
-    """Return in words what logs *user* in at *now*, without a second factor; else why nothing does."""
+    """Return in words what logs *user* in at *now* when it has no second factor; else why nothing does.
+
+    A passkey, also one that logs in without the password, is a second factor: there is none then.
+    """
     closed = closed_door(user, now)
     ways = other_ways(user, now)
     if closed is None and user.has_usable_password():

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from monitor.access import roles
 from monitor.models import DoorOpening, Identity
+from monitor.models.passkey import logs_in_without_password
 from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
@@ -71,8 +72,13 @@ def has_door_without(identity: Identity) -> bool:
 
 def has_key(user: User) -> bool:
     """Return whether *user* has a password, or a passkey that logs in without one."""
+    return user.has_usable_password() or has_passwordless_passkey(user)
+
+
+def has_passwordless_passkey(user: User) -> bool:
+    """Return whether *user* has a passkey that logs in without the password."""
     passkeys = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN)
-    return user.has_usable_password() or any(each.wrap().is_passwordless for each in passkeys)
+    return any(logs_in_without_password(passkey) for passkey in passkeys)
 
 
 def _is_opened(user: User, now: datetime) -> bool:

@@ -31,7 +31,7 @@ CONFIRMATION, CONNECTION = "confirmation", "connection"
 PROVIDER_REFUSALS: Mapping[str, tuple[str, str]] = {
     "no_role": ("login", "none of the groups that it named has a role here"),
     "name_taken": ("login", "an account of this name, or of one that is alike, is not connected"),
-    "name_refused": ("login", "the name looks like another one"),
+    "name_refused": ("login", "what it calls the user cannot be the name of an account"),
     "not_connected": (CONNECTION, "confirmed too early, begun by another user, or all identities are taken"),
     "confirmed_by_another": (CONFIRMATION, "another account of the provider logged in"),
     "confirmed_too_early": (CONFIRMATION, "it named no login within the last five minutes"),

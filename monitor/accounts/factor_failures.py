@@ -6,6 +6,7 @@ Another person knows the password then. What is counted lies in Valkey, as faile
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 30 * 24 * 3600
 MAIL_PAUSE_SECONDS = 3600
+MAIL_IS_OF_USE = timedelta(days=3)
 
 
 def note_failure(request: HttpRequest, user: User) -> None:
@@ -30,8 +32,8 @@ def note_failure(request: HttpRequest, user: User) -> None:
     """
     if request.user.is_authenticated:
         return
-    key, address = _key(user), client_address(request) or "a Unix socket"
-    at = f"{timezone.now():%Y-%m-%d %H:%M} UTC"
+    key, address, now = _key(user), client_address(request) or "a Unix socket", timezone.now()
+    at = f"{now:%Y-%m-%d %H:%M} UTC"
     cache.set(key, {"at": at, "address": address}, KEPT_SECONDS)
     with suppress(ValueError):  # told at this moment
         cache.add(f"{key}:count", 0, KEPT_SECONDS)
@@ -41,7 +43,7 @@ def note_failure(request: HttpRequest, user: User) -> None:
             f"The password of your account {user} was right, and the second factor was not: at {at},"
             f" from {address}. If it was not you, change the password."
         )
-        mail.send(user, "gridcast: a second factor failed", text)
+        mail.enqueue(user, "gridcast: a second factor failed", text, now, until=now + MAIL_IS_OF_USE)
 
 
 def tell(request: HttpRequest, user: User) -> None:

@@ -160,18 +160,21 @@ def warn_ahead(now: datetime) -> int:
     A user without a mail address, and one whose mail is not accepted, is told by the pages only.
     """
     rows = Identity.objects.in_force(now).filter(warned_at=None, valid_until__lte=now + WARNING)
-    due = list(rows.select_related("user"))
-    for identity in due:
-        Identity.objects.filter(pk=identity.pk).update(warned_at=now)
+    number = 0
+    for identity in rows.select_related("user"):
         end = f"{identity.valid_until:%Y-%m-%d %H:%M} UTC"
-        logger.warning("the identity %s of user %r is suspended at %s", identity, str(identity.user), end)
         text = (
             f"The roles of your account {identity.user} come from the identity {identity}. Log in with it"
             f" before {end}: without a login by then, sessions, tokens, alert rules and webhooks stop until"
             " the next one."
         )
-        mail.send(identity.user, "gridcast: log in again", text)
-    return len(due)
+        with transaction.atomic():
+            if not rows.filter(pk=identity.pk).update(warned_at=now):  # its user has just logged in
+                continue
+            mail.enqueue(identity.user, "gridcast: log in again", text, now, until=identity.valid_until)
+        logger.warning("the identity %s of user %r is suspended at %s", identity, str(identity.user), end)
+        number += 1
+    return number
 
 
 def suspend_overdue(now: datetime) -> int:

@@ -36,7 +36,7 @@ from monitor.access.audit_trail import note
 from monitor.accounts import attempts, codes
 from monitor.accounts.relying_party import RelyingParty, relying_party
 from monitor.models import PasskeyChallenge, PasskeyHandle
-from monitor.models.passkey import Ceremony
+from monitor.models.passkey import Ceremony, logs_in_without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +158,7 @@ def complete_authentication(request: HttpRequest, user: AbstractBaseUser | None,
     passkey = _with_id(owner, answer.raw_id)
     if passkey is None:
         raise PasskeyRefused(_UNKNOWN)  # as without such a user: the handle alone must not tell
-    if user is None and passkey.data.get("passwordless") is not True:
+    if user is None and not logs_in_without_password(passkey):
         raise PasskeyRefused("This passkey is a second factor only: log in with the password first.", name)
     credential = _credential(passkey)
     _checked(lambda: _server(party).authenticate_complete(state, [credential], answer), name)

@@ -119,11 +119,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """Accept a user with a role, unless a local account has the name: it may be another person's."""
-        name = sociallogin.user.get_username()
-        if not name:  # allauth makes one of other claims
-            return True
         try:
-            users.check_foreign_name(name)
+            users.check_foreign_name(sociallogin.user.get_username())
         except users.InvalidName as error:
             logger.warning("no account by the provider: %s", error)
             reason = "name_taken" if isinstance(error, users.NameTaken) else "name_refused"

@@ -43,13 +43,13 @@ class RemoteUserRefused(Exception):
     """The name that a proxy sent opens no account.
 
     Attributes:
-        reason: a clause, for the log and the page.
+        reason: a clause, for the log and the page; a *detail* of it is in the log only.
         remedy: what helps, a sentence.
         has_account: whether there is an account of the name.
     """
 
-    def __init__(self, reason: str, remedy: str, *, has_account: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, remedy: str, *, detail: str = "", has_account: bool = False) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason, self.remedy, self.has_account = reason, remedy, has_account
 
 
@@ -123,8 +123,11 @@ class RemoteUserMiddleware:
             return alike  # a request at the same time has made it
         if alike is not None:
             raise RemoteUserRefused(
-                f"gridcast has no account of this name, only {alike}, which looks alike",
-                "Names are never changed here: the administrator of the proxy can let it send this spelling.",
+                "gridcast has no account of this name, only one that looks alike",
+                "Names are never changed here. If the account is yours, the administrator of the proxy can"
+                " let it send that spelling; if not, an administrator of gridcast creates yours, by"
+                f" manage.py account create {name} --no-password --role ROLE.",
+                detail=repr(alike.get_username()),  # a stranger must not learn which accounts there are
             )
         if not self.configured.role:
             raise RemoteUserRefused(

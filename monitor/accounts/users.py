@@ -25,6 +25,7 @@ from django.db import models, transaction
 from monitor.access import roles
 from monitor.access.audit_trail import note
 from monitor.accounts import codes, sessions
+from monitor.accounts.look_alikes import appearances
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # ASCII: letters of other scripts look like these. A name in a proxy's header has the same characters.
 MOST_NAME_CHARACTERS = 150
 NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,150}")
+_FOREIGN_NAME = re.compile(r"[\w.@+-]+")  # as Django's forms accept them
 # What the models of others call these.
 KINDS = {
     "admin.logentry": ("entry in the log of the admin pages", "entries in the log of the admin pages"),
@@ -82,11 +84,17 @@ def check_name(name: str) -> None:
     """Raise InvalidName unless *name* can be that of a new account.
 
     Names that look alike are refused: they differ in upper and lower case alone, or have letters of other
-    scripts. Accounts of before keep theirs.
+    scripts. Accounts of before keep theirs. Of two ASCII names that look alike, such as ``user1`` and
+    ``userl``, the administrator sees both, and may need both.
     """
     if not NAME.fullmatch(name):
         raise InvalidName(f"user name: expected 1 to 150 ASCII letters, digits and @.+-_, got {name[:150]!r}")
-    _check_free(name)
+    _check_free(name, reads_ascii=True)
+
+
+def is_foreign_name(text: str) -> bool:
+    """Return whether *text* has only characters of names, of any script."""
+    return len(text) <= MOST_NAME_CHARACTERS and _FOREIGN_NAME.fullmatch(text) is not None
 
 
 def check_foreign_name(name: str) -> None:
@@ -95,8 +103,10 @@ def check_foreign_name(name: str) -> None:
     Its letters are of one script, and do not all look like Latin ones: it must not look like another name
     (Unicode Technical Standard 39, whole-script confusables).
     """
+    if not is_foreign_name(name):
+        raise InvalidName(f"user name: expected 1 to 150 letters, digits and @.+-_, got {name[:150]!r}")
     scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in name if letter.isalpha()}
-    if len(name) > MOST_NAME_CHARACTERS or len(scripts) > 1:
+    if len(scripts) > 1:
         found = ", ".join(sorted(scripts))[:100] or "none"
         raise InvalidName(f"user name: expected letters of one script, got {name[:150]!r} ({found})")
     if _looks_latin(name):
@@ -104,22 +114,27 @@ def check_foreign_name(name: str) -> None:
     _check_free(name)
 
 
-def _check_free(name: str) -> None:
-    """Raise InvalidName if an account has *name*, or one that differs by case or by compatible characters."""
-    if (taken := find_alike(name)) is not None:
+def _check_free(name: str, *, reads_ascii: bool = False) -> None:
+    """Raise InvalidName if an account has *name*, or one that looks like it."""
+    if (taken := find_alike(name, reads_ascii=reads_ascii)) is not None:
         raise NameTaken(f"user name: there is an account {taken.get_username()!r} already")
 
 
-def find_alike(name: str) -> User | None:
-    """Return a user called *name*, or by a name that differs by case or by compatible characters alone."""
-    folded = _folded(name)
-    others = User.objects.exclude(username__regex=r"^[ -~]*$").values_list("username", flat=True)
-    same = [other for other in others if _folded(other) == folded]  # the database would not find ß by ss
-    return User.objects.filter(models.Q(username__iexact=folded) | models.Q(username__in=same)).first()
+def find_alike(name: str, *, reads_ascii: bool = False) -> User | None:
+    """Return a user called *name*, else one whose name looks like it.
 
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    *reads_ascii*: ASCII names look alike only if they differ by case alone.
+    """
+    same = User.objects.filter(username__iexact=name)  # as django-allauth compares, too
+    if (user := same.filter(username=name).first() or same.first()) is not None:
+        return user
+    own = appearances(name)
+    for other in User.objects.order_by().values_list("username", flat=True):
+        compared = 1 if reads_ascii and name.isascii() and other.isascii() else len(own)
+        pairs = zip(own[:compared], appearances(other)[:compared], strict=True)
+        if any(mine == theirs for mine, theirs in pairs):
+            return User.objects.filter(username=other).first()
+    return None
 
 
 def _looks_latin(name: str) -> bool:

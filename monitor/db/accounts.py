@@ -32,7 +32,7 @@ SERVICES = ("web", "reporter")
 CREDENTIALS = (
     "^(auth|django|account|mfa|socialaccount|usersessions)_"
     "|^monitor_(apitoken|pingkey|siteadministrator|identity|dooropening|reporterkey|enrolment|webhook)"
-    "|^monitor_(providermetadata|passkey|secondfactor)"
+    "|^monitor_(providermetadata|passkey|secondfactor|accountmail)"
 )
 # Records that a service adds to and never changes.
 APPEND_ONLY = "^monitor_audit"

@@ -47,6 +47,7 @@ class AdvisoryLock(IntEnum):
     ACCOUNT_NAMES = 0x6E616D65  # "name": creating accounts and groups, whose names differ in more than case
     WEBHOOKS = 0x686F6F6B  # "hook": delivering webhooks
     ANNOUNCED_SITES = 0x74656C6C  # "tell": telling webhooks the states of sites
+    ACCOUNT_MAIL = 0x6D61696C  # "mail": mailing users about their accounts
     TRACES = 0x74726163  # "trac": exporting runs as traces
     DELETIONS = 0x67676F6E  # "ggon": deleting series with many runs
     DOWNLOADS = 0x646F776E  # "down": a place among the downloads of one caller

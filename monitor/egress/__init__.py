@@ -1,6 +1,6 @@
-"""HTTP that goes out: one client, with bounds by purpose.
+"""HTTP and mail that go out: one client of HTTP, with bounds by purpose, and one way to the mail server.
 
-Errors::
+Errors of HTTP; those of mail are Python's::
 
     EgressError
     |-- TargetRefused    the URL, its address or a redirect is not permitted       permanent, except for DNS

@@ -1,5 +1,6 @@
 """The models, one noun per file, with its QuerySet."""
 
+from monitor.models.account_mail import AccountMail
 from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.attribution import AttributedRun, Attribution
 from monitor.models.audit_event import AuditEvent
@@ -69,6 +70,7 @@ from monitor.models.usage import Usage
 from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery, WebhookReceiver
 
 __all__ = [
+    "AccountMail",
     "Alert",
     "AlertRule",
     "AnnouncedSite",

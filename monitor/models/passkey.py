@@ -1,4 +1,4 @@
-"""What passkeys need beside the keys themselves: challenges that wait for an answer, and user handles."""
+"""What passkeys need beside the keys themselves: challenges, user handles, and which log in by themselves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.db import connection, models
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from allauth.mfa.models import Authenticator
     from django.contrib.auth.models import AbstractBaseUser
 
 VALID = timedelta(minutes=10)
@@ -19,12 +20,28 @@ MOST_OF_BROWSER = 8  # open pages that show a button for a passkey
 MOST_OF_USER = 32  # in all browsers in which the user has not logged in before
 _HANDLE_BYTES = 64  # as WebAuthn recommends: the handle says nothing about its user
 
+_IS_PASSWORDLESS = "passwordless"  # in the data of a passkey
+
 _CONSUME = """
 DELETE FROM monitor_passkeychallenge
 WHERE challenge = %s AND ceremony = %s AND browser = %s AND user_id IS NOT DISTINCT FROM %s
     AND expires_at > %s
 RETURNING challenge
 """
+
+
+def store_passwordless(passkey: Authenticator, *, is_passwordless: bool) -> None:
+    """Store whether *passkey* logs in without the password."""
+    passkey.data[_IS_PASSWORDLESS] = is_passwordless
+    passkey.save(update_fields=["data"])
+
+
+def logs_in_without_password(passkey: Authenticator) -> bool:
+    """Return whether *passkey* logs in without the password, as its user decided when it was added.
+
+    django-allauth asks the browser's answer instead, of which the depot keeps only what was checked.
+    """
+    return passkey.data.get(_IS_PASSWORDLESS) is True
 
 
 class Ceremony(models.TextChoices):

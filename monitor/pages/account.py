@@ -133,9 +133,10 @@ class ChangePassword(PasswordChangeView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         user, now = request.user, timezone.now()
         if isinstance(user, User) and not user.has_usable_password():
-            ways = " or ".join(door_reasons.other_ways(user, now)) or "a passkey"
+            ways = " or ".join(door_reasons.ways_in(user, now))
+            how = f": you log in with {ways}" if ways else ""
             raise NotAvailable(
-                f"Your account has no password: you log in with {ways}. An administrator can set one, under"
+                f"Your account has no password{how}. An administrator can set one, under"
                 f" Users and roles or by manage.py account password {user.get_username()}."
             )
         if isinstance(user, User) and (closed := door_reasons.closed_door(user, now)) is not None:

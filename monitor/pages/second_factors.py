@@ -30,6 +30,7 @@ from monitor.accounts import codes, passkeys
 from monitor.accounts.confirmation import CODE, PASSKEY
 from monitor.accounts.factor_duty import factor_duty
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
+from monitor.models.passkey import store_passwordless
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.confirmed import confirmed, confirms_by
 
@@ -95,8 +96,7 @@ class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
         """Store the passkey, and whether it logs in without the password."""
         name, credential = form.cleaned_data["name"], form.cleaned_data["credential"]
         passkey, new_codes = flows.add_authenticator(self.request, name=name, credential=credential)
-        passkey.data["passwordless"] = form.cleaned_data["passwordless"]
-        passkey.save(update_fields=["data"])
+        store_passwordless(passkey, is_passwordless=form.cleaned_data["passwordless"])
         self.did_generate_recovery_codes = new_codes is not None
         return redirect(self.get_success_url())
 

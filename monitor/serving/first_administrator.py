@@ -7,16 +7,17 @@ import secrets
 from collections.abc import Callable
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
-from monitor.access import roles
 from monitor.access.roles import Grant
+from monitor.accounts import users
 from monitor.models.role import UserRole
 
 NAME = "admin"
 _PASSWORD_BYTES = 12
 
 
+@transaction.atomic
 def create_first_administrator(announce: Callable[[str, str], None]) -> bool:
     """Create an administrator with a random password, unless the depot has an active administrator.
 
@@ -24,16 +25,12 @@ def create_first_administrator(announce: Callable[[str, str], None]) -> bool:
     the account is not created, so no account has an unknown password. gridcast stores only the password's
     hash.
     """
-    if User.objects.filter(is_superuser=True, is_active=True).exists():
+    users.lock_names()
+    if User.objects.filter(is_superuser=True, is_active=True).exists():  # another process has just created it
         return False
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
     names = itertools.chain([NAME], (f"{NAME}-{number}" for number in itertools.count(2)))
-    name = next(name for name in names if not User.objects.filter(username=name).exists())
-    try:
-        with transaction.atomic():
-            user = User.objects.create_user(name, password=password)
-            roles.grant(user, Grant(UserRole.ADMINISTRATOR))
-            announce(name, password)
-    except IntegrityError:  # another process has created it in the meantime
-        return False
+    name = next(name for name in names if users.find_alike(name, reads_ascii=True) is None)
+    users.create(name, password, [Grant(UserRole.ADMINISTRATOR)])
+    announce(name, password)
     return True

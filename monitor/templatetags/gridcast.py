@@ -20,6 +20,7 @@ from monitor.charts import availability_strip, score_svg, svg, week_table
 from monitor.charts.state_glyphs import STATE_GLYPHS
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
+from monitor.models.passkey import logs_in_without_password
 from monitor.models.run import State
 from monitor.overview.reporters import ReporterState
 from monitor.series.segment_diff import parameter_text
@@ -34,6 +35,7 @@ register.filter("exact", units.exact)
 register.filter("percent", units.percent)
 register.filter("change_words", describe_change)
 register.filter("words", attribution.outcome_label)
+register.filter("logs_in_without_password", logs_in_without_password)
 register.filter("line", svg.sparkline)
 register.filter("trend", svg.trend)
 register.filter("hourly", svg.hourly)

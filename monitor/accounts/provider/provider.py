@@ -47,7 +47,7 @@ class VerifyingProvider(OpenIDConnectProvider):  # type: ignore[misc]
     def extract_common_fields(self, login: VerifiedLogin) -> dict[str, str | None]:
         profile = login.profile
         return {
-            "username": profile.preferred_username,
+            "username": _name_of(login),
             "email": profile.email,
             "name": profile.name,
             "first_name": profile.given_name,
@@ -57,3 +57,18 @@ class VerifyingProvider(OpenIDConnectProvider):  # type: ignore[misc]
     def extract_email_addresses(self, _login: VerifiedLogin) -> list[Any]:
         """Return none: accounts are matched by the provider's subject, never by mail."""
         return []
+
+
+def _name_of(login: VerifiedLogin) -> str:
+    """Return the name of a new account of *login*: ``preferred_username``, or the e-mail address.
+
+    The address names users of providers without user names, and those whose user name has characters that
+    names do not have. One that the provider has not verified may be another person's.
+    """
+    from monitor.accounts.users import is_foreign_name  # noqa: PLC0415 - models are not loaded yet
+
+    name, address = login.profile.preferred_username or "", login.profile.email or ""
+    is_unverified = login.claims.get("email_verified", True) in (False, "false")
+    if is_foreign_name(name) or is_unverified or not is_foreign_name(address):
+        return name
+    return address

@@ -188,10 +188,12 @@ class Command(BaseCommand):
         return f"{number} {noun} of {before} bound to {configured.url}, and verified at the next login."
 
     def _advice(self, user: User) -> str:
-        has_passkey = Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).exists()
-        if user.has_usable_password() or has_passkey:
+        if doors.has_key(user):
             return ""
-        return f", and has neither: set a password by manage.py account password {user}"
+        return (
+            ", but has no password, and no passkey that logs in without one:"
+            f" set a password by manage.py account password {user}"
+        )
 
     def _closed(self, user: User) -> str:
         """Return, for the end of a sentence, that the password opens nothing now, if so."""

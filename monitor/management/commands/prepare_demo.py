@@ -14,6 +14,7 @@ from django.utils import timezone
 from monitor import env
 from monitor.access import roles
 from monitor.access.roles import Grant
+from monitor.accounts import users
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
 from monitor.models import ApiToken, DemoWeather, Reporter, Series, Site, UserRole
@@ -81,9 +82,9 @@ def _disable_series(demo_grid: definition.DemoGrid) -> None:
 
 
 def _user(name: str) -> User:
-    user, is_new = User.objects.get_or_create(username=name)
+    user = User.objects.filter(username=name).first() or users.create(name, None)
     password = env.demo_password(name)
-    if is_new or not user.check_password(password):
+    if not user.check_password(password):
         user.set_password(password)
         user.save()
     return user

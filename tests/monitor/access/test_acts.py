@@ -580,6 +580,7 @@ RECORDS = {
     "SeriesDeletion.requested_by",  # decided with the request; the worker only carries it out
     *("SiteAdministrator.user", "Identity.user", "DoorOpening.user"),  # rights, no acts
     *(
+        "AccountMail.user",
         "EndedSessions.user",
         "PasskeyChallenge.user",
         "PasskeyHandle.user",

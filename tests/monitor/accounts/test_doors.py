@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import account_checks, doors, identities, users
+from monitor.accounts import account_checks, doors, identities, mail, users
 from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.models import ApiToken, AuditEvent, Identity
@@ -335,9 +335,10 @@ def test_a_user_is_warned_three_days_before_by_pages_and_once_by_mail(
     assert "Log in at the identity provider before" not in browser.get("/account/").content.decode()
     later = now + timedelta(days=1, minutes=1)
     assert [identities.warn_ahead(later), identities.warn_ahead(later)] == [1, 0]
-    [mail] = mailoutbox
-    assert mail.to == ["ada@example.org"]
-    assert f"before {identity.valid_until:%Y-%m-%d %H:%M} UTC" in mail.body
+    mail.deliver_due(later)
+    [sent] = mailoutbox
+    assert sent.to == ["ada@example.org"]
+    assert f"before {identity.valid_until:%Y-%m-%d %H:%M} UTC" in sent.body
     Identity.objects.update(valid_until=now + timedelta(days=2))
     assert "Log in at the identity provider before" in browser.get("/account/").content.decode()
     identities.admit(identity.account, identity.issuer, identity.subject, ["viewer"], now)

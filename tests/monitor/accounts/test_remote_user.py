@@ -137,8 +137,8 @@ REFUSALS: dict[str, tuple[Callable[[User], str], str, str]] = {
     "no role here": (_of_the_provider, "no role is granted to the account here", "access grant NAME ROLE."),
     "another case": (
         lambda user: user.get_username().upper(),
-        "gridcast has no account of this name, only NAME, which looks alike",
-        "the administrator of the proxy can let it send this spelling",
+        "gridcast has no account of this name, only one that looks alike",
+        "the administrator of the proxy can let it send that spelling",
     ),
     "unknown": (
         lambda _: "ghost",
@@ -164,6 +164,14 @@ def test_a_refused_name_is_told_and_logged_with_its_reason_and_its_remedy(
     for words in (reason, remedy):
         assert words.replace("NAME", str(reader)) in answer.content.decode()
     assert f"remote user refused: {name!r}: {reason.replace('NAME', str(reader))}" in caplog.text
+
+
+def test_the_other_spelling_is_in_the_log_and_not_on_the_page(
+    visit: Visit, reader: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = visit(remote_user=str(reader).upper())
+    assert str(reader) not in answer.content.decode()
+    assert f"only one that looks alike: {str(reader)!r}" in caplog.text
 
 
 def test_accounts_are_made_if_a_role_is_configured(visit: Visit, settings: Settings) -> None:
