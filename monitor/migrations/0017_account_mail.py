@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("monitor", "0015_provider_logouts"),
+        ("monitor", "0016_weather_edition"),
     ]
 
     operations = [
