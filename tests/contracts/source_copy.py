@@ -9,34 +9,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_COPIED = (
-    "probes",
-    "reporters",
-    "forecasting",
-    "monitor",
-    "client",
-    "tests",
-    "templates",
-    "docs",
-    ".ci",
-    "Makefile",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
-    "SECURITY.md",
-    "pyproject.toml",
-    "manage.py",
-)
+_HIDDEN = {".ci"}  # others are caches, and of tools
+_STATE = {"var"}
 
 
 def copy_source(directory: Path) -> None:
-    for name in _COPIED:
-        source = ROOT / name
+    for source in ROOT.iterdir():
+        if source.name in _STATE or (source.name.startswith(".") and source.name not in _HIDDEN):
+            continue
         if source.is_dir():
             # With byte code, which is valid in the copy, but for that being written by another process.
-            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("*.pyc.*"))
+            shutil.copytree(source, directory / source.name, ignore=shutil.ignore_patterns("*.pyc.*"))
         else:
-            shutil.copy(source, directory / name)
+            shutil.copy(source, directory / source.name)
 
 
 def environment_of_copy() -> dict[str, str]:

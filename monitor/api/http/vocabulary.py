@@ -337,6 +337,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "status": "The status of the policy file.",
     "stdev": "The standard deviation; null without values.",
     "step_seconds": "The length of a step; null if the points are single values.",
+    "stopped": "Why requests with the token are refused although it has not ended; empty: they are not.",
     "success": "The probability that the next run passes; null if unknown.",
     "success_probability": "The probability that the next run passes.",
     "suite": "The name of a suite.",
