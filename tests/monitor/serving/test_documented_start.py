@@ -30,6 +30,7 @@ PROGRAMS = ("gunicorn", "celery")
 STARTS = 5
 FILES = 40
 WRITERS = 4
+STOP_SECONDS = 90.0  # as systemd waits
 
 
 def documented() -> dict[str, list[str]]:
@@ -67,7 +68,14 @@ class Started:
             self.ports[where] = free_port()
             argv.append(f"--bind=127.0.0.1:{self.ports[where]}")
         with self._log(where).open("wb") as log:
-            return subprocess.Popen(argv, env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+            return subprocess.Popen(
+                argv,
+                env=environment,
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a process group, as of a unit of systemd
+            )
 
     def _log(self, where: str) -> Path:
         return self._logs / f"{list(documented()).index(where)}.log"
@@ -90,11 +98,19 @@ class Started:
         return started in self._log(where).read_text()
 
     def stop(self) -> None:
+        """Stop all processes as a supervisor does: what has not ended after a while is killed.
+
+        A Celery worker that stops may wait for a pool process that waits to write to it (billiard).
+        """
         for process in self.processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
         for process in self.processes.values():
-            process.wait()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def free_port() -> int:

@@ -22,10 +22,10 @@ PROFILE = Profile(
         "init": QuietFigures(37.0, 15.0, core_cv=0.08, outlier_share=0.06),
         "stage_data": _quiet("stage_data", core_cv=0.27, outlier_share=0.025),
         "build_executable": _quiet("build_executable", core_cv=0.035, outlier_share=0.025),
-        "transfer_data": RuntimeFigures(170.0, 110.0, 420.0, 42.0),
-        "queue_wait": _quiet("queue_wait", core_cv=0.30, outlier_share=0.08),
+        "transfer_data": RuntimeFigures(170.0, 110.0, 420.0, 41.0),
+        "queue_wait": _quiet("queue_wait", core_cv=0.31, outlier_share=0.04),
         "compute": RuntimeFigures(_PRECO["compute"].mean, 285.0, 460.0, _PRECO["compute"].stdev),
-        "transfer_results": RuntimeFigures(125.18, 80.0, 330.0, 33.0),
+        "transfer_results": RuntimeFigures(125.18, 80.0, 330.0, 32.0),
         "cleanup": QuietFigures(13.24, 9.0, core_cv=0.10, outlier_share=0.05),
     },
     coupling={
