@@ -12,8 +12,7 @@ from django.conf import settings
 
 from monitor.access import roles
 from monitor.accounts import doors
-from monitor.accounts.identities import names_of
-from monitor.models import DoorOpening, Identity
+from monitor.models import DoorOpening
 from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
@@ -59,13 +58,18 @@ def closed_door(user: User, now: datetime) -> ClosedDoor | None:
 
 
 def other_ways(user: User, now: datetime) -> tuple[str, ...]:
-    """Return the ways but password and passkey by which *user* can log in at *now*."""
+    """Return the ways but password and passkey by which *user* can log in at *now*.
+
+    A login at the provider ends the suspension of an identity, whatever was its reason, if it names a group
+    with a role.
+    """
     if not user.is_active:
         return ()
-    provider, ways = settings.GRIDCAST_IDENTITY_PROVIDER, []
-    if provider is not None and any(_is_current(each) for each in user.identities.in_force(now)):
-        ways.append(provider.name)
-    if settings.GRIDCAST_REMOTE_USER is not None and is_admitted(user, None):
+    provider, ways, current = settings.GRIDCAST_IDENTITY_PROVIDER, [], doors.current_identities(user)
+    if provider is not None and current:
+        are_suspended = all(identity.suspension(now) for identity in current)
+        ways.append(f"{provider.name}{' (if it names a group with a role)' if are_suspended else ''}")
+    if doors.may_be_named_by_proxy(user) and is_admitted(user, None):
         ways.append("the proxy in front of gridcast")
     return tuple(ways)
 
@@ -100,22 +104,16 @@ def _opening(user: User) -> str:
 
 def _no_own_role(user: User, now: datetime) -> str:
     """Return which identity brings the roles of *user*, to whom none is granted here."""
-    provider = settings.GRIDCAST_IDENTITY_PROVIDER
     in_force = user.identities.in_force(now).order_by("-verified_at")
     identity = in_force.first() or user.identities.order_by("-verified_at").first()
     if identity is None:  # the last one was disconnected at this moment
         return "its roles have just changed"
+    provider = settings.GRIDCAST_IDENTITY_PROVIDER
     if provider is None:
         source = f"{identity.issuer or 'an identity provider'}, and no identity provider is configured now"
-    elif not _is_current(identity):
+    elif not doors.is_current(identity):
         source = f"{identity.issuer}, but the configured identity provider is {provider.url}"
     else:
         source = str(provider.name)
     why = identity.suspension(now)
     return f"its roles come from {source}" + (f"; they are suspended: {why}" if why else "")
-
-
-def _is_current(identity: Identity) -> bool:
-    """Return whether *identity* is of the configured provider; a login binds one without an issuer."""
-    provider = settings.GRIDCAST_IDENTITY_PROVIDER
-    return provider is not None and identity.issuer in {"", *names_of(provider.url)}

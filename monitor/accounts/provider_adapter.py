@@ -163,7 +163,7 @@ def _has_room(user: AbstractBaseUser | AnonymousUser, account: SocialAccount) ->
 
     One that began earlier may have connected the same account meanwhile.
     """
-    identities.lock(user)
+    Identity.objects.lock_of(user.pk)
     of_user = Identity.objects.filter(user_id=user.pk or 0)
     is_taken = SocialAccount.objects.filter(provider=account.provider, uid=account.uid).exists()
     return not is_taken and of_user.count() < identity_provider().most_identities
