@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Value
-from django.db.models.functions import Greatest
+from django.db.models import F
 from django.utils import timezone
 
 from monitor.access import audit, roles, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import doors, mail, sessions
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
-from monitor.models.hold import IDENTITY_IS_GONE
+from monitor.models.hold import AUTHOR_WAS_SUSPENDED, IDENTITY_IS_GONE
 from monitor.models.identity import MOST_PROVIDER_SESSIONS, MOST_REASON_CHARACTERS, names_of
 from monitor.models.role import is_admitted
 
@@ -95,6 +95,7 @@ def admit(
         note("roles by the provider", _name(identity), before=before, after=identity.roles)
     if ceased_at is not None:
         note("identity", _name(identity), before=suspension, after="in force")
+        _begin_holds_again(identity, suspension, ceased_at, now)
     return identity
 
 
@@ -115,6 +116,24 @@ def _note_stopped(identity: Identity, now: datetime) -> None:
         return
     for token in ApiToken.objects.filter(user=user, identity=None).usable(now):
         note("token", f"{user}: {token}", before="valid", after="stopped: no role is granted here")
+
+
+def _begin_holds_again(identity: Identity, suspension: str, ceased_at: datetime, now: datetime) -> None:
+    """Let the holds of *identity*, which is admitted again, end as of *ceased_at*, and others begin.
+
+    None of them was in force since: the history of holds must say so when the suspension is forgotten.
+    """
+    holds = Hold.objects.filter(identity=identity)
+    if not holds.ended_after(ceased_at).exists():
+        return
+    lock_until_commit(AdvisoryLock.CLAIM)  # no hold of the same scope is made meanwhile
+    unended = holds.filter(ended_at=None).exclude(until__lte=now).order_by("pk")
+    again = list(unended.select_for_update(of=("self",)))
+    holds.end_as_of(ceased_at, AUTHOR_WAS_SUSPENDED)
+    for hold in again:
+        hold.pk, hold.began_at = None, now
+        hold.save(force_insert=True)
+        note("hold", str(hold), before=f"not in force: {suspension}", after="in force again")
 
 
 @transaction.atomic
@@ -238,11 +257,11 @@ def end_acts(instance: Identity, **_: Any) -> None:
     ceased_at = identity.ceased_at(now)
     if ceased_at is None:
         return
-    holds = Hold.objects.filter(identity=identity, ended_at=None).exclude(until__lte=ceased_at)
-    for hold in holds.order_by("pk"):
+    holds = Hold.objects.filter(identity=identity)
+    for hold in holds.filter(ended_at=None).ended_after(ceased_at).order_by("pk"):
         reason = f"not in force: {identity.suspension(now)}"
         note("hold", str(hold), before=reason, after=f"ended: {IDENTITY_IS_GONE}")
-    holds.update(ended_at=Greatest("began_at", Value(ceased_at)), ended_by=IDENTITY_IS_GONE)
+    holds.end_as_of(ceased_at, IDENTITY_IS_GONE)
 
 
 def _name(identity: Identity) -> str:

@@ -27,6 +27,14 @@ class IdentityQuerySet(models.QuerySet["Identity"]):
         """Return the identities whose roles count at *now*; ``monitor_identities`` repeats this in SQL."""
         return self.filter(suspended="", valid_until__gt=now)
 
+    def in_force_at(self, time: datetime) -> IdentityQuerySet:
+        """Return the identities whose roles counted at *time*, which may be past, as far as is still known.
+
+        When an earlier suspension was, is forgotten once it is over.
+        """
+        was_admitted = models.Q(suspended="") | models.Q(suspended_at__gt=time)
+        return self.filter(was_admitted, valid_until__gt=time)
+
     def lock_of(self, user: int | None) -> None:
         """Let no other transaction change identities of *user*, or save what acts by them, until this ends.
 
