@@ -19,7 +19,7 @@ from django.utils import timezone
 from monitor.access import audit, roles, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
-from monitor.accounts import doors, mail, sessions
+from monitor.accounts import doors, factor_duty, mail, sessions
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
@@ -251,6 +251,7 @@ def end_acts(instance: Identity, **_: Any) -> None:
     identity = Identity.objects.filter(pk=instance.pk).first()
     if identity is None:  # deleted by a transaction that has just committed
         return
+    factor_duty.note_disconnected(identity, now)
     tokens.revoke(ApiToken.objects.filter(identity=identity), now)
     for model in (AlertRule, Webhook):
         model.objects.filter(identity=identity).update(author=None)
