@@ -88,7 +88,7 @@ def what_opens(user: User, now: datetime) -> str:
 
 def opened_until(user: User, now: datetime) -> datetime | None:
     """Return until when a command has opened the local door of *user*; None: it has not."""
-    opening = DoorOpening.objects.filter(user_id=user.pk, until__gt=now)
+    opening = DoorOpening.objects.open_at(now).filter(user_id=user.pk)
     return opening.values_list("until", flat=True).first()
 
 

@@ -120,4 +120,4 @@ def has_key(user: User) -> bool:
 
 
 def _is_opened(user: User, now: datetime) -> bool:
-    return DoorOpening.objects.filter(user_id=user.pk, until__gt=now).exists()
+    return DoorOpening.objects.open_at(now).filter(user_id=user.pk).exists()

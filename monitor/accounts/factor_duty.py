@@ -99,5 +99,6 @@ def keep_terms(now: datetime) -> None:
     (lost.filter(disconnected_at=None) if roles else lost).delete()
     held = SecondFactorTerm.objects.filter(user__in=holders)
     held.filter(disconnected_at__lt=now).update(disconnected_at=None)
+    held.filter(began_at__gt=now).update(began_at=now)  # of a clock that was ahead
     terms = [SecondFactorTerm(user_id=user, began_at=now) for user in holders]
     SecondFactorTerm.objects.bulk_create(terms, ignore_conflicts=True)

@@ -196,12 +196,15 @@ def warn_ahead(now: datetime) -> int:
 def suspend_overdue(now: datetime) -> int:
     """Suspend the identities without a login for ``GRIDCAST_OIDC_VALID_DAYS``; return their number.
 
-    Their roles have not counted since ``valid_until``, which follows a change of the variable here.
+    Their roles have not counted since ``valid_until``, which follows a change of the variable here. A login
+    in the future was stored by a clock that was ahead, and counts as one of now: no identity stays in force
+    for longer than the variable says.
     """
     valid = timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
     in_force, valid_until = Identity.objects.filter(suspended=""), F("verified_at") + valid
     with transaction.atomic():
         _permit_loss_of_last_administrator()
+        in_force.filter(verified_at__gt=now).update(verified_at=now)
         in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
     overdue, suspended = in_force.filter(valid_until__lte=now), 0
     for key, user in list(overdue.values_list("pk", "user")):

@@ -21,13 +21,14 @@ from monitor.accounts import attempts, door_reasons, doors, throttle, users
 from monitor.accounts.users import AccountError
 from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
+from monitor.models.door_opening import MOST_OPEN
 from monitor.models.role import is_admitted
 from monitor.units import counted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-MOST_MINUTES = 7 * 24 * 60
+MOST_MINUTES = MOST_OPEN // timedelta(minutes=1)
 ACTIONS = {
     "create": "create an account; asks for its password",
     "password": "set the password, and end all sessions of the user",
