@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from monitor.models import Identity
+
 
 @dataclass(frozen=True)
 class ClosedDoor:
@@ -51,7 +53,7 @@ def closed_door(user: User, now: datetime) -> ClosedDoor | None:
         remedy = f"grants a role here: manage.py access grant {name} ROLE"
     elif listed:
         reason = "GRIDCAST_LOCAL_LOGIN does not name the account"
-        remedy = f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {remedy}"
+        remedy = _adding(user, remedy)
     else:
         reason = "GRIDCAST_LOCAL_LOGIN=nobody closes the local login of all accounts"
     return ClosedDoor(reason, other_ways(user, now), remedy)
@@ -86,10 +88,33 @@ def what_opens(user: User, now: datetime) -> str:
     return f"nothing opens the account now, because {why}"
 
 
+def locked_because(user: User, now: datetime) -> str:
+    """Return why no login that is open to *user* at *now* opens the account; empty: one does."""
+    if doors.identities_of_logins(user, now):
+        return ""
+    closed, ways = closed_door(user, now), other_ways(user, now)
+    why = "it has neither a password nor a passkey that logs in" if closed is None else closed.reason
+    return f"{why}; only {' or '.join(ways)} opens it" if ways else why
+
+
 def opened_until(user: User, now: datetime) -> datetime | None:
     """Return until when a command has opened the local door of *user*; None: it has not."""
     opening = DoorOpening.objects.open_at(now).filter(user_id=user.pk)
     return opening.values_list("until", flat=True).first()
+
+
+def _adding(user: User, opening: str) -> str:
+    """Return how an administrator opens the door of *user*, whom ``GRIDCAST_LOCAL_LOGIN`` does not name.
+
+    The variable alone opens it only where a role is granted here; *opening* is what works without it.
+    """
+    name = user.get_username()
+    if is_admitted(user, None):
+        return f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {opening}"
+    if not is_admitted(user, roles.usual_identity(user)):
+        return opening
+    grants = f"grants a role here: manage.py access grant {name} ROLE"
+    return f"{opening}, or {grants}, and adds {name} to GRIDCAST_LOCAL_LOGIN"
 
 
 def _opening(user: User) -> str:
@@ -108,6 +133,11 @@ def _no_own_role(user: User, now: datetime) -> str:
     identity = in_force.first() or user.identities.order_by("-verified_at").first()
     if identity is None:  # the last one was disconnected at this moment
         return "its roles have just changed"
+    return source_of_roles(identity, now)
+
+
+def source_of_roles(identity: Identity, now: datetime) -> str:
+    """Return in words whence the roles of *identity* come, and why they do not count, if so."""
     provider = settings.GRIDCAST_IDENTITY_PROVIDER
     if provider is None:
         source = f"{identity.issuer or 'an identity provider'}, and no identity provider is configured now"

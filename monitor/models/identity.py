@@ -27,6 +27,10 @@ class IdentityQuerySet(models.QuerySet["Identity"]):
         """Return the identities whose roles count at *now*; ``monitor_identities`` repeats this in SQL."""
         return self.filter(suspended="", valid_until__gt=now)
 
+    def suspended(self, now: datetime) -> IdentityQuerySet:
+        """Return the identities whose roles do not count at *now*."""
+        return self.exclude(pk__in=self.in_force(now).values("pk"))
+
     def in_force_at(self, time: datetime) -> IdentityQuerySet:
         """Return the identities whose roles counted at *time*, which may be past, as far as is still known.
 

@@ -112,7 +112,7 @@ class Command(BaseCommand):
         if user.is_active:
             return f"{user} is enabled already: nothing is changed."
         users.enable(user)
-        return f"{user} is enabled."
+        return f"{user} is enabled{self._locked(user)}."
 
     def _unlock(self, user: User, _options: dict[str, Any]) -> str:
         try:
@@ -200,6 +200,11 @@ class Command(BaseCommand):
         if closed is None:
             return ""
         return f", but no password opens the account now: {closed.reason}. An administrator {closed.remedy}"
+
+    def _locked(self, user: User) -> str:
+        """Return, for the end of a sentence, that no login opens the account now, if so."""
+        why = door_reasons.locked_because(user, timezone.now())
+        return f", but no login opens the account now: {why}" if why else ""
 
     def _typed(self, name: str, *, from_stdin: bool) -> str:
         """Return the password that is typed twice, or the first line of standard input."""
