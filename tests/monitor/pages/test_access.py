@@ -20,6 +20,7 @@ from monitor.access.roles import Grant
 from monitor.accounts.environment import LocalLogin
 from monitor.models import AlertRule, ApiToken, AuditEvent, Identity, Suite
 from monitor.models.role import UserRole, act_as
+from monitor.pages import access
 from tests.monitor.access.decisions import PAGES
 from tests.monitor.accounts.identities import PROVIDER, identity_of
 from tests.monitor.accounts.logins import as_confirmed, confirm, is_logged_in, log_in
@@ -301,6 +302,52 @@ def test_an_administrator_gives_the_role_back_if_another_one_remains(
     assert change(browser, chief, "revoke", grant="administrator")["Location"] == "/account/"
     assert browser.get("/access/").status_code == 403
     assert not User.objects.get(pk=chief.pk).is_superuser
+
+
+# Which users each state of the list has, by what there is of them.
+
+
+def _by_two(ada: User) -> None:
+    identity_of(ada, "viewer")
+    identity_of(ada, "viewer", suspended="no group", suspended_at=timezone.now())
+
+
+def _overdue(ada: User) -> None:
+    """The housekeeping has not noted it yet."""
+    identity_of(ada, "administrator", valid_until=timezone.now())
+
+
+LISTED: Mapping[str, tuple[Callable[[User], object], set[str]]] = {
+    "local": (lambda ada: None, {"", "active"}),
+    "disabled": (lambda ada: User.objects.filter(pk=ada.pk).update(is_active=False), {"", "disabled"}),
+    "one suspended identity of two": (_by_two, {"", "active", "suspended"}),
+    "overdue": (_overdue, {"", "active", "suspended"}),
+    "administrator here": (
+        lambda ada: roles.grant(ada, Grant(UserRole.ADMINISTRATOR)),
+        {"", "active", "administrator"},
+    ),
+    "administrator by the provider": (
+        lambda ada: identity_of(ada, "administrator"),
+        {"", "active", "administrator"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_each_state_lists_the_users_that_are_in_it(case: str, browser: Client, ada: User) -> None:
+    happens, states = LISTED[case]
+    happens(ada)
+    link = f"/access/users/{ada.pk}/"
+    listed = {
+        state
+        for state, _ in access.STATE_LABELS
+        if link in browser.get("/access/", {"state": state}).content.decode()
+    }
+    assert listed == states
+
+
+def test_each_state_has_a_label() -> None:
+    assert {state for state, _ in access.STATE_LABELS} == {"", *access.STATES}
 
 
 @pytest.mark.parametrize("is_suspended", [True, False])
