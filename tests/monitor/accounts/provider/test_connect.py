@@ -20,7 +20,7 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import provider_adapter
+from monitor.accounts import provider_adapter, throttle
 from monitor.accounts.environment import AUTH_TIME, LOGIN
 from monitor.models import AuditEvent, Identity
 from monitor.models.role import UserRole
@@ -287,3 +287,38 @@ def test_two_that_come_back_at_once_connect_one(
         thread.join()
     assert sorted(codes) == [302, 403]
     assert Identity.objects.count() == 1
+
+
+# The limit of starts.
+
+
+def starts(browser: Client) -> int:
+    """Forget the starts that the address of *browser* has used up; return their number."""
+    [number] = throttle.limits().forget([(throttle.START, str(browser.defaults["REMOTE_ADDR"]))])
+    return number
+
+
+def test_a_connection_uses_up_no_start_of_its_address(own: Client, op: OpenIdProvider) -> None:
+    confirm(own)
+    starts(own)
+    assert connect(op, own)["Location"] == "/account/"
+    assert starts(own) == 0
+
+
+def test_a_confirmation_uses_up_no_start_of_its_address(
+    by_provider: Client, op: OpenIdProvider, settings: Settings
+) -> None:
+    confirms(settings, LOGIN)
+    starts(by_provider)
+    assert confirm_there(op, by_provider)["Location"] == APP
+    assert starts(by_provider) == 0
+
+
+def test_what_is_refused_after_its_start_uses_it_up(
+    by_provider: Client, op: OpenIdProvider, settings: Settings
+) -> None:
+    confirms(settings, LOGIN)
+    starts(by_provider)
+    op.claims["sub"] = f"{op.claims['sub']}-other"
+    assert confirm_there(op, by_provider).status_code == 403
+    assert starts(by_provider) == 1
