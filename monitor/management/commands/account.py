@@ -22,6 +22,7 @@ from monitor.accounts.users import AccountError
 from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
 from monitor.models.door_opening import MOST_OPEN
+from monitor.models.identity import names_of
 from monitor.models.role import is_admitted
 from monitor.units import counted
 
@@ -178,7 +179,8 @@ class Command(BaseCommand):
                 f"there is no identity of the issuer {before!r}; other issuers than the configured one,"
                 f" {configured.url}, are: {', '.join(issuers) or 'none'}"
             )
-        if both := Identity.objects.filter(issuer=configured.url, subject__in=subjects).first():
+        there = Identity.objects.filter(issuer__in=names_of(configured.url)).exclude(issuer=before)
+        if both := there.filter(subject__in=subjects).first():
             raise CommandError(
                 f"{both.subject!r} is known there as well, as the user {both.user}:"
                 " disconnect one of the two first"
