@@ -220,7 +220,7 @@ def test_an_act_locks_its_user_before_anything_else(act: str, identity: Identity
         connection,
     ) as captured:
         ACTS[act](user)
-    statements = [each["sql"] for each in captured.captured_queries]
+    statements = [each["sql"].strip() for each in captured.captured_queries]
     locks = [
         statement
         for statement in statements

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -71,6 +73,17 @@ def test_an_identity_is_disconnected_just_where_a_login_opens_the_account_then(
             outcomes.add(is_refused)
             transaction.set_rollback(True)
     assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_proxy_is_a_door_just_for_a_name_that_its_header_can_have(name: str, settings: Settings) -> None:
+    settings.GRIDCAST_PROXIES = Proxies((ip_network("192.0.2.0/24"),), is_unix=False)
+    settings.GRIDCAST_REMOTE_USER = RemoteUser("Remote-User", settings.GRIDCAST_PROXIES, "")
+    user = builders.user(name)
+    proxied = Client(REMOTE_ADDR="192.0.2.7", headers={"Remote-User": name})
+    is_let_in = proxied.get("/account/").status_code == 200
+    assert is_let_in == name.isascii()
+    assert bool(doors.no_door_without(identity_of(user, "viewer"))) == (not is_let_in)
 
 
 def test_what_a_command_has_opened_for_a_while_is_no_door_that_remains(settings: Settings) -> None:
