@@ -55,6 +55,16 @@ def check_in_force(holder: User) -> None:
     raise ExceedsRights(f"a token of {holder} would not be valid now: {why}")
 
 
+def keep_identity(identity: int | None) -> None:
+    """Let *identity*, by which a token acts, not be deleted until the transaction ends; call it first.
+
+    Raises:
+        ExceedsRights: it is gone already.
+    """
+    if not Identity.objects.keep(identity):
+        raise ExceedsRights("the identity by which the token would act was disconnected")
+
+
 def check_within(token: ApiToken, by: ApiToken) -> None:
     """Raise ExceedsRights unless the token *by* may see, rotate and revoke *token*."""
     if token.pk != by.pk and not ApiToken.objects.within(by).filter(pk=token.pk).exists():

@@ -27,13 +27,14 @@ from monitor.access.token_callers import (
     check_caller,
     check_in_force,
     check_within,
+    keep_identity,
 )
 from monitor.models import ApiToken, Reporter, Site
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.models.reporter import MANAGE_REPORTERS
-from monitor.models.role import act_as, is_administrator
+from monitor.models.role import act_as, identity_of, is_administrator
 from monitor.models.site import OPERATE, may_manage_somewhere
 from monitor.models.token import LIFETIME, MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
 from monitor.models.webhook import MANAGE_WEBHOOKS
@@ -114,6 +115,7 @@ def issue(
     """
     scopes = _checked_scopes(request)
     reporter, site = _reporter(request), _site(request)
+    keep_identity(identity_of(request.user))
     check_in_force(request.user)
     if issuer is not None:
         check_caller(request.user, issuer)
@@ -164,6 +166,7 @@ def rotate(
     """
     if not timedelta(0) <= grace <= MOST_GRACE:
         raise InvalidTokenRequest(f"grace: expected 0 s to {MOST_GRACE.total_seconds():.0f} s")
+    keep_identity(token.identity_id)
     old = _lock([token, by] if by is not None else [token], now)[token.pk]
     if old.rotated_at is not None:
         raise TokenEnded(f"the token {_name(token)} was rotated before")

@@ -73,7 +73,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         has_factor = any(way["id"] in {CODE, PASSKEY} for way in ways)
         if provider is None or not (provider.confirm == AUTH_TIME or (provider.confirm and not has_factor)):
             return ways
-        if Identity.objects.filter(user_id=user.pk).exists():
+        if doors.current_identities(user):
             url = reverse("account-confirm-provider")
             words = f"Log in again at {provider.name}"
             ways.append({"id": AT_PROVIDER, "description": words, "url": url})

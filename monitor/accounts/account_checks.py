@@ -8,14 +8,14 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.db import Error as DatabaseError
+from django.db.models import Q
 from django.utils import timezone
 
-from monitor.access import roles
 from monitor.access.roles import grants_of
-from monitor.accounts import door_reasons
+from monitor.accounts import door_reasons, doors
 from monitor.accounts.environment import EVERYBODY, NOBODY
 from monitor.models import Identity
-from monitor.models.role import is_admitted
+from monitor.models.role import UserRole, acting, is_administrator, is_admitted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -85,19 +85,34 @@ def _not_for_emergencies(user: User | None) -> str:
 
 def _locked_out(now: datetime) -> list[CheckMessage]:
     """Return a message if no administrator can log in, although there are accounts."""
-    administrators = list(roles.administrators())
-    if any(door_reasons.ways_in(user, now) for user in administrators) or not User.objects.exists():
+    named = Identity.objects.filter(roles__contains=[UserRole.ADMINISTRATOR])
+    is_administrator = Q(is_superuser=True) | Q(pk__in=named.values("user"))
+    administrators = User.objects.filter(is_administrator, is_active=True).order_by("username")
+    if any(_logs_in_as_administrator(user, now) for user in administrators) or not User.objects.exists():
         return []
-    if administrators:
-        shown = ", ".join(user.get_username() for user in administrators[:MOST_NAMED])
-        message = (
-            f"No administrator can log in: {shown} without a password, a passkey that logs in without one, a"
-            " provider or a proxy."
-        )
-    else:
-        message = "There is no active administrator."
+    shown = "; ".join(f"{user}: {_locked_because(user, now)}" for user in administrators[:MOST_NAMED])
+    message = f"No administrator can log in: {shown}." if shown else "There is no active administrator."
     hint = "manage.py access grant USER administrator, and manage.py account password USER"
+    if settings.GRIDCAST_LOCAL_LOGIN.names is not None:
+        hint += (
+            ", and name USER in GRIDCAST_LOCAL_LOGIN, or open the account for a while: manage.py account open"
+            " USER"
+        )
     return [Warning(message, hint=hint, id="monitor.W023")]
+
+
+def _logs_in_as_administrator(user: User, now: datetime) -> bool:
+    """Return whether a login that is open to *user* has the role, and not only fewer ones."""
+    by = (acting(user, identity) for identity in doors.identities_of_logins(user, now))
+    return any(actor is not None and is_administrator(actor) for actor in by)
+
+
+def _locked_because(user: User, now: datetime) -> str:
+    """Return why *user*, an administrator here or by an identity, cannot log in as one."""
+    if user.is_superuser:
+        return door_reasons.locked_because(user, now)
+    named = user.identities.filter(roles__contains=[UserRole.ADMINISTRATOR]).order_by("-verified_at")
+    return door_reasons.source_of_roles(named[0], now)
 
 
 def _unclear_roles() -> list[CheckMessage]:

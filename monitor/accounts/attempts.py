@@ -88,7 +88,7 @@ def start(request: HttpRequest) -> None:
 
 
 def take_back_start(request: HttpRequest) -> None:
-    """Count the start of this session's login no longer: the login has succeeded."""
+    """Count the start of this session's login no longer: it has succeeded, or has confirmed or connected."""
     if started := request.session.pop(START_KEY, None):
         throttle.limits().take_back(CountedAct(*started))
 

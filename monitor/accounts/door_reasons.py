@@ -12,14 +12,15 @@ from django.conf import settings
 
 from monitor.access import roles
 from monitor.accounts import doors
-from monitor.accounts.identities import names_of
-from monitor.models import DoorOpening, Identity
+from monitor.models import DoorOpening
 from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import User
+
+    from monitor.models import Identity
 
 
 @dataclass(frozen=True)
@@ -52,20 +53,25 @@ def closed_door(user: User, now: datetime) -> ClosedDoor | None:
         remedy = f"grants a role here: manage.py access grant {name} ROLE"
     elif listed:
         reason = "GRIDCAST_LOCAL_LOGIN does not name the account"
-        remedy = f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {remedy}"
+        remedy = _adding(user, remedy)
     else:
         reason = "GRIDCAST_LOCAL_LOGIN=nobody closes the local login of all accounts"
     return ClosedDoor(reason, other_ways(user, now), remedy)
 
 
 def other_ways(user: User, now: datetime) -> tuple[str, ...]:
-    """Return the ways but password and passkey by which *user* can log in at *now*."""
+    """Return the ways but password and passkey by which *user* can log in at *now*.
+
+    A login at the provider ends the suspension of an identity, whatever was its reason, if it names a group
+    with a role.
+    """
     if not user.is_active:
         return ()
-    provider, ways = settings.GRIDCAST_IDENTITY_PROVIDER, []
-    if provider is not None and any(_is_current(each) for each in user.identities.in_force(now)):
-        ways.append(provider.name)
-    if settings.GRIDCAST_REMOTE_USER is not None and is_admitted(user, None):
+    provider, ways, current = settings.GRIDCAST_IDENTITY_PROVIDER, [], doors.current_identities(user)
+    if provider is not None and current:
+        are_suspended = all(identity.suspension(now) for identity in current)
+        ways.append(f"{provider.name}{' (if it names a group with a role)' if are_suspended else ''}")
+    if doors.may_be_named_by_proxy(user) and is_admitted(user, None):
         ways.append("the proxy in front of gridcast")
     return tuple(ways)
 
@@ -93,10 +99,33 @@ def what_opens(user: User, now: datetime) -> str:
     return f"nothing opens the account now, because {why}"
 
 
+def locked_because(user: User, now: datetime) -> str:
+    """Return why no login that is open to *user* at *now* opens the account; empty: one does."""
+    if doors.identities_of_logins(user, now):
+        return ""
+    closed, ways = closed_door(user, now), other_ways(user, now)
+    why = "it has neither a password nor a passkey that logs in" if closed is None else closed.reason
+    return f"{why}; only {' or '.join(ways)} opens it" if ways else why
+
+
 def opened_until(user: User, now: datetime) -> datetime | None:
     """Return until when a command has opened the local door of *user*; None: it has not."""
-    opening = DoorOpening.objects.filter(user_id=user.pk, until__gt=now)
+    opening = DoorOpening.objects.open_at(now).filter(user_id=user.pk)
     return opening.values_list("until", flat=True).first()
+
+
+def _adding(user: User, opening: str) -> str:
+    """Return how an administrator opens the door of *user*, whom ``GRIDCAST_LOCAL_LOGIN`` does not name.
+
+    The variable alone opens it only where a role is granted here; *opening* is what works without it.
+    """
+    name = user.get_username()
+    if is_admitted(user, None):
+        return f"adds {name} to GRIDCAST_LOCAL_LOGIN, or {opening}"
+    if not is_admitted(user, roles.usual_identity(user)):
+        return opening
+    grants = f"grants a role here: manage.py access grant {name} ROLE"
+    return f"{opening}, or {grants}, and adds {name} to GRIDCAST_LOCAL_LOGIN"
 
 
 def _opening(user: User) -> str:
@@ -111,22 +140,21 @@ def _opening(user: User) -> str:
 
 def _no_own_role(user: User, now: datetime) -> str:
     """Return which identity brings the roles of *user*, to whom none is granted here."""
-    provider = settings.GRIDCAST_IDENTITY_PROVIDER
     in_force = user.identities.in_force(now).order_by("-verified_at")
     identity = in_force.first() or user.identities.order_by("-verified_at").first()
     if identity is None:  # the last one was disconnected at this moment
         return "its roles have just changed"
+    return source_of_roles(identity, now)
+
+
+def source_of_roles(identity: Identity, now: datetime) -> str:
+    """Return in words whence the roles of *identity* come, and why they do not count, if so."""
+    provider = settings.GRIDCAST_IDENTITY_PROVIDER
     if provider is None:
         source = f"{identity.issuer or 'an identity provider'}, and no identity provider is configured now"
-    elif not _is_current(identity):
+    elif not doors.is_current(identity):
         source = f"{identity.issuer}, but the configured identity provider is {provider.url}"
     else:
         source = str(provider.name)
     why = identity.suspension(now)
     return f"its roles come from {source}" + (f"; they are suspended: {why}" if why else "")
-
-
-def _is_current(identity: Identity) -> bool:
-    """Return whether *identity* is of the configured provider; a login binds one without an issuer."""
-    provider = settings.GRIDCAST_IDENTITY_PROVIDER
-    return provider is not None and identity.issuer in {"", *names_of(provider.url)}

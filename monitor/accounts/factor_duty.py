@@ -25,6 +25,8 @@ from monitor.models.role import roles_of
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
+    from monitor.models import Identity
+
 # Users with one of the roles, granted here or by any identity. Disabled users and suspended identities count:
 # otherwise the term would begin again with each return, and never be over.
 _HOLDERS = """
@@ -78,11 +80,25 @@ def factor_duty(request: HttpRequest) -> FactorDuty | None:
     return FactorDuty(tuple(role for role in UserRole.values if role in roles), until, until <= now)
 
 
+def note_disconnected(identity: Identity, now: datetime) -> None:
+    """Keep the term of the user of *identity*, which is being deleted, until it is connected again.
+
+    Otherwise the user would have new days as often as it disconnects and connects.
+    """
+    brought = {role.partition(":")[0] for role in identity.roles}
+    if not brought.isdisjoint(settings.GRIDCAST_SECOND_FACTOR_ROLES):
+        SecondFactorTerm.objects.filter(user=identity.user_id).update(disconnected_at=now)
+
+
 def keep_terms(now: datetime) -> None:
     """Begin the terms of users that have got a role that needs a second factor; end those of all others."""
     with binary.cursor() as cursor:
         roles = list(settings.GRIDCAST_SECOND_FACTOR_ROLES)
         holders = [user for (user,) in cursor.execute(_HOLDERS, {"roles": roles})]
-    SecondFactorTerm.objects.exclude(user__in=holders).delete()
+    lost = SecondFactorTerm.objects.exclude(user__in=holders)
+    (lost.filter(disconnected_at=None) if roles else lost).delete()
+    held = SecondFactorTerm.objects.filter(user__in=holders)
+    held.filter(disconnected_at__lt=now).update(disconnected_at=None)
+    held.filter(began_at__gt=now).update(began_at=now)  # of a clock that was ahead
     terms = [SecondFactorTerm(user_id=user, began_at=now) for user in holders]
     SecondFactorTerm.objects.bulk_create(terms, ignore_conflicts=True)

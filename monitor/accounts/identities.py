@@ -12,27 +12,25 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import F, Value
-from django.db.models.functions import Greatest
+from django.db.models import F
 from django.utils import timezone
 
 from monitor.access import audit, roles, tokens
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
-from monitor.accounts import doors, mail, sessions
+from monitor.accounts import doors, factor_duty, mail, sessions
+from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
-from monitor.models.hold import IDENTITY_IS_GONE
-from monitor.models.identity import MOST_PROVIDER_SESSIONS, MOST_REASON_CHARACTERS
+from monitor.models.hold import AUTHOR_WAS_SUSPENDED, IDENTITY_IS_GONE
+from monitor.models.identity import MOST_PROVIDER_SESSIONS, MOST_REASON_CHARACTERS, names_of
 from monitor.models.role import is_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from allauth.socialaccount.models import SocialAccount
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 logger = logging.getLogger(__name__)
 
@@ -60,16 +58,6 @@ def uid_of(issuer: str, subject: str) -> str:
     return f"sha256:{key}"
 
 
-def names_of(issuer: str) -> list[str]:
-    """Return *issuer* with and without a slash at its end: discovery may name it either way."""
-    return [issuer.removesuffix("/"), f"{issuer.removesuffix('/')}/"]
-
-
-def lock(user: AbstractBaseUser | AnonymousUser) -> None:
-    """Let no other transaction connect an identity to *user* until this one ends."""
-    list(User.objects.select_for_update(no_key=True).filter(pk=user.pk or 0).values_list("pk"))
-
-
 @transaction.atomic
 def admit(
     account: SocialAccount,
@@ -84,10 +72,13 @@ def admit(
     An identity of before that no verified token had named yet is bound to *issuer* by it. The login belongs
     to *provider_session* there, if the provider names its sessions.
     """
+    Identity.objects.lock_of(account.user_id)
     identity = Identity.objects.filter(account=account).first() or Identity(
         account=account, user_id=account.user_id
     )
-    before, was_suspended = sorted(identity.roles), identity.suspended
+    is_new = not identity.pk
+    before = sorted(identity.roles)
+    suspension, ceased_at = ("", None) if is_new else (identity.suspension(now), identity.ceased_at(now))
     identity.issuer, identity.subject, identity.is_verified = issuer, subject, True
     identity.roles = sorted(names)
     identity.verified_at, identity.valid_until = now, now + timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
@@ -96,15 +87,15 @@ def admit(
         others = [each for each in identity.provider_sessions if each != provider_session]
         identity.provider_sessions = [*others, provider_session][-MOST_PROVIDER_SESSIONS:]
     _permit_loss_of_last_administrator()
-    is_new = not identity.pk
     identity.save()
     if is_new:
         note("identity", _name(identity), after="connected")
         _note_stopped(identity, now)
     if before != identity.roles:
         note("roles by the provider", _name(identity), before=before, after=identity.roles)
-    if was_suspended:
-        note("identity", _name(identity), before=was_suspended, after="in force")
+    if ceased_at is not None:
+        note("identity", _name(identity), before=suspension, after="in force")
+        _begin_holds_again(identity, suspension, ceased_at, now)
     return identity
 
 
@@ -127,10 +118,36 @@ def _note_stopped(identity: Identity, now: datetime) -> None:
         note("token", f"{user}: {token}", before="valid", after="stopped: no role is granted here")
 
 
+def _begin_holds_again(identity: Identity, suspension: str, ceased_at: datetime, now: datetime) -> None:
+    """Let the holds of *identity*, which is admitted again, end as of *ceased_at*, and others begin.
+
+    None of them was in force since: the history of holds must say so when the suspension is forgotten.
+    """
+    holds = Hold.objects.filter(identity=identity)
+    if not holds.ended_after(ceased_at).exists():
+        return
+    lock_until_commit(AdvisoryLock.CLAIM)  # no hold of the same scope is made meanwhile
+    unended = holds.filter(ended_at=None).exclude(until__lte=now).order_by("pk")
+    again = list(unended.select_for_update(of=("self",)))
+    holds.end_as_of(ceased_at, AUTHOR_WAS_SUSPENDED)
+    for hold in again:
+        hold.pk, hold.began_at = None, now
+        hold.save(force_insert=True)
+        note("hold", str(hold), before=f"not in force: {suspension}", after="in force again")
+
+
 @transaction.atomic
 def suspend(identity: Identity, reason: str, now: datetime) -> None:
-    """Let the roles of *identity* not count from now on, and end all sessions of its user."""
+    """Let the roles of *identity* not count from now on, and end all sessions of its user.
+
+    Without an effect if it was disconnected since the caller read it.
+    """
     reason = reason[:MOST_REASON_CHARACTERS]
+    Identity.objects.lock_of(identity.user_id)
+    try:
+        identity.refresh_from_db()
+    except Identity.DoesNotExist:
+        return
     sessions.end_all(identity.user)
     if identity.suspended:
         return
@@ -160,8 +177,8 @@ def warn_ahead(now: datetime) -> int:
     A user without a mail address, and one whose mail is not accepted, is told by the pages only.
     """
     rows = Identity.objects.in_force(now).filter(warned_at=None, valid_until__lte=now + WARNING)
-    number = 0
-    for identity in rows.select_related("user"):
+    warned = 0
+    for identity in list(rows.select_related("user")):
         end = f"{identity.valid_until:%Y-%m-%d %H:%M} UTC"
         text = (
             f"The roles of your account {identity.user} come from the identity {identity}. Log in with it"
@@ -169,50 +186,61 @@ def warn_ahead(now: datetime) -> int:
             " the next one."
         )
         with transaction.atomic():
-            if not rows.filter(pk=identity.pk).update(warned_at=now):  # its user has just logged in
+            if not rows.filter(pk=identity.pk).update(warned_at=now):  # its user has logged in meanwhile
                 continue
             mail.enqueue(identity.user, "gridcast: log in again", text, now, until=identity.valid_until)
         logger.warning("the identity %s of user %r is suspended at %s", identity, str(identity.user), end)
-        number += 1
-    return number
+        warned += 1
+    return warned
 
 
 def suspend_overdue(now: datetime) -> int:
     """Suspend the identities without a login for ``GRIDCAST_OIDC_VALID_DAYS``; return their number.
 
-    Their roles have not counted since ``valid_until``, which follows a change of the variable here.
+    Their roles have not counted since ``valid_until``, which follows a change of the variable here. A login
+    in the future was stored by a clock that was ahead, and counts as one of now: no identity stays in force
+    for longer than the variable says.
     """
     valid = timedelta(days=settings.GRIDCAST_OIDC_VALID_DAYS)
     in_force, valid_until = Identity.objects.filter(suspended=""), F("verified_at") + valid
     with transaction.atomic():
         _permit_loss_of_last_administrator()
+        in_force.filter(verified_at__gt=now).update(verified_at=now)
         in_force.exclude(valid_until=valid_until).update(valid_until=valid_until)
-    overdue = list(in_force.filter(valid_until__lte=now).select_related("user"))
-    for identity in overdue:
+    overdue, suspended = in_force.filter(valid_until__lte=now), 0
+    for key, user in list(overdue.values_list("pk", "user")):
         with transaction.atomic(), audit_trail() as changes:
+            Identity.objects.lock_of(user)
+            identity = overdue.filter(pk=key).first()
+            if identity is None:  # its user has logged in meanwhile
+                continue
             suspend(identity, identity.suspension(now), now)
             action = Action(AuditChannel.SERVICE, "identity suspended", _name(identity), AuditOutcome.DONE, 0)
             audit.record(Actor(), action, now, changes)
-    return len(overdue)
+            suspended += 1
+    return suspended
 
 
 @transaction.atomic
 def disconnect(identity: Identity) -> None:
     """Remove *identity* and its account of the provider, with what acts by it, as ``end_acts`` says.
 
+    Without an effect if another transaction has just removed it.
+
     Raises:
         NoDoorLeft: the user could not log in any more.
         LastAdministrator: the user is the last active administrator, by this identity.
     """
-    if not doors.has_door_without(identity):
-        raise NoDoorLeft(
-            f"{identity.user} could not log in any more: no password or passkey opens the account here,"
-            " as GRIDCAST_LOCAL_LOGIN says, and no other identity does. Set a password first"
-        )
-    note("identity", _name(identity), before="connected", after="disconnected")
-    sessions.end_all(identity.user)
-    with roles.keeping_an_administrator(identity.user):
-        identity.account.delete()
+    Identity.objects.lock_of(identity.user_id)
+    present = Identity.objects.filter(pk=identity.pk).select_related("user", "account").first()
+    if present is None:
+        return
+    if why := doors.no_door_without(present):
+        raise NoDoorLeft(f"{present.user} could not log in any more: {why}")
+    note("identity", _name(present), before="connected", after="disconnected")
+    sessions.end_all(present.user)
+    with roles.keeping_an_administrator(present.user):
+        present.account.delete()
 
 
 def end_acts(instance: Identity, **_: Any) -> None:
@@ -223,18 +251,22 @@ def end_acts(instance: Identity, **_: Any) -> None:
     the grid and stays, but one that is not in force, because its author was dismissed, ends.
     """
     now = timezone.now()
-    tokens.revoke(ApiToken.objects.filter(identity=instance), now)
-    for model in (AlertRule, Webhook):
-        model.objects.filter(identity=instance).update(author=None)
-    reason = instance.suspension(now)
-    if not reason:
+    Identity.objects.lock_of(instance.user_id)
+    identity = Identity.objects.filter(pk=instance.pk).first()
+    if identity is None:  # deleted by a transaction that has just committed
         return
-    # When it ceased to be in force: it did not cover the time since.
-    end = instance.suspended_at or instance.valid_until
-    holds = Hold.objects.filter(identity=instance, ended_at=None).exclude(until__lte=end)
-    for hold in holds.order_by("pk"):
-        note("hold", str(hold), before=f"not in force: {reason}", after=f"ended: {IDENTITY_IS_GONE}")
-    holds.update(ended_at=Greatest("began_at", Value(end)), ended_by=IDENTITY_IS_GONE)
+    factor_duty.note_disconnected(identity, now)
+    tokens.revoke(ApiToken.objects.filter(identity=identity), now)
+    for model in (AlertRule, Webhook):
+        model.objects.filter(identity=identity).update(author=None)
+    ceased_at = identity.ceased_at(now)
+    if ceased_at is None:
+        return
+    holds = Hold.objects.filter(identity=identity)
+    for hold in holds.filter(ended_at=None).ended_after(ceased_at).order_by("pk"):
+        reason = f"not in force: {identity.suspension(now)}"
+        note("hold", str(hold), before=reason, after=f"ended: {IDENTITY_IS_GONE}")
+    holds.end_as_of(ceased_at, IDENTITY_IS_GONE)
 
 
 def _name(identity: Identity) -> str:

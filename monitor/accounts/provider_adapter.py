@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import events, group_roles, identities, users
+from monitor.accounts import attempts, events, group_roles, identities, users
 from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS, is_confirmed, is_offered
 from monitor.accounts.environment import AUTH_TIME
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS
@@ -94,6 +94,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
             has_room = sociallogin.is_existing or _has_room(request.user, sociallogin.account)
             if not _is_begun_by(request, state) or not is_confirmed(request) or not has_room:
                 raise _refused(request, sociallogin, "not_connected")
+            attempts.take_back_start(request)
 
     def _confirm(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Take a login there as the confirmation of the user here, if it is that user, and recent."""
@@ -116,6 +117,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # all
             provider=sociallogin.account.provider,
             uid=sociallogin.account.uid,
         )
+        attempts.take_back_start(request)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """Accept a user with a role, unless a local account has the name: it may be another person's."""
@@ -160,7 +162,7 @@ def _has_room(user: AbstractBaseUser | AnonymousUser, account: SocialAccount) ->
 
     One that began earlier may have connected the same account meanwhile.
     """
-    identities.lock(user)
+    Identity.objects.lock_of(user.pk)
     of_user = Identity.objects.filter(user_id=user.pk or 0)
     is_taken = SocialAccount.objects.filter(provider=account.provider, uid=account.uid).exists()
     return not is_taken and of_user.count() < identity_provider().most_identities

@@ -65,9 +65,10 @@ class _SessionUse:
         if len(self._write_at) >= _MOST_NOTED:
             self._write_at.clear()
         self._write_at[key] = now + WRITE_SECONDS
-        stale = timezone.now() - timedelta(seconds=WRITE_SECONDS)
-        UserSession.objects.filter(session_key=key, last_seen_at__lt=stale).update(
-            last_seen_at=timezone.now()
+        used_at = timezone.now()
+        noted = (used_at - timedelta(seconds=WRITE_SECONDS), used_at)  # not by a clock that was ahead
+        UserSession.objects.filter(session_key=key).exclude(last_seen_at__range=noted).update(
+            last_seen_at=used_at
         )
 
 

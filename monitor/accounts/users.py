@@ -27,6 +27,7 @@ from monitor.access.audit_trail import note
 from monitor.accounts import codes, sessions
 from monitor.accounts.look_alikes import appearances
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.models import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -278,6 +279,7 @@ def delete(user: User) -> None:
     """
     before = {**_profile(user), "roles": [str(grant) for grant in roles.grants_of(user)]}
     before["deleted with it"] = losses(user)
+    Identity.objects.lock_of(user.pk)  # before the sessions, as where an identity is suspended
     sessions.end_all(user)
     with roles.keeping_an_administrator(user):
         User.objects.filter(pk=user.pk).delete()

@@ -149,7 +149,7 @@ def save(
         author_before = author_of(noun, name)
         retry_on_lock_timeout(lambda: write(plan, author=author))
         if noun in AUTHORED:
-            set_author(noun, [name], author)
+            set_author(noun, name, author)
         if not is_permitted():
             raise EntryNotPermitted(f"your roles do not permit this {NOUNS[noun]}")
     if before != definition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -102,11 +102,11 @@ def write(plan: Plan, *, author: User | None = None) -> None:
     Leaders are written before the series that follow them, and removed after these series. Otherwise rows are
     written in the order of their names, as the ledger locks them.
     """
-    changes, ids = plan.changes(), RowIds()
+    changes, ids, authorship = plan.changes(), RowIds(), by(author)
     for noun in _TABLES:
         written = [change for change in changes if change.noun == noun and change.after is not None]
-        _write(noun, [change for change in written if not _follows(change.after)], ids, author)
-        _write(noun, [change for change in written if _follows(change.after)], ids, author)
+        _write(noun, [change for change in written if not _follows(change.after)], ids, authorship)
+        _write(noun, [change for change in written if _follows(change.after)], ids, authorship)
     for noun in reversed(_TABLES):
         removed = [change for change in changes if change.noun == noun and change.after is None]
         for is_follower in (True, False):
@@ -148,11 +148,11 @@ def _delete_announced(sites: Sequence[str]) -> None:
     announced.exclude(sites__in=kept).distinct().delete()
 
 
-def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: User | None) -> None:
+def _write(noun: str, changes: Sequence[Change], ids: RowIds, authorship: Mapping[str, Any]) -> None:
     if not changes:
         return
     table = _TABLES[noun]
-    who = author.get_username() if author else GRID_FILE
+    who = authorship["author_name"] or GRID_FILE
     origin = {"created_at": timezone.now(), "created_by": who[:150]} if noun == "webhooks" else {}
     new = [
         table.model(**_row(change.after, ids), **origin)
@@ -167,7 +167,7 @@ def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: User | Non
             if changed:
                 table.filter(name=change.name).update(**changed)
     if noun in AUTHORED:
-        set_author(noun, [change.name for change in changes], author)
+        table.filter(name__in=[change.name for change in changes]).update(**authorship)
     _write_viewers(changes)
     _write_sites(changes)
     _write_suites(changes)
@@ -175,9 +175,9 @@ def _write(noun: str, changes: Sequence[Change], ids: RowIds, author: User | Non
     _write_bindings(changes, ids)
 
 
-def set_author(noun: str, names: Sequence[str], author: User | None) -> None:
-    """Make *author* the author of the entries *names*: they act with the rights of that user."""
-    _TABLES[noun].filter(name__in=names).update(**by(author))
+def set_author(noun: str, name: str, author: User) -> None:
+    """Make *author* the author of the entry *name*: it acts with the rights of that user."""
+    _TABLES[noun].filter(name=name).update(**by(author))
 
 
 def _row(definition: Definition, ids: RowIds) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from monitor.access.audit_trail import note
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger import transitions
-from monitor.models import Hold, Reporter, Run, Series, Site, Suite
+from monitor.models import Hold, Identity, Reporter, Run, Series, Site, Suite
 from monitor.models.hold import MAX_REASON_CHARACTERS, SCOPE_LOOKUPS, HoldKind, HoldMode, Scope
 from monitor.models.run import State
 from monitor.models.site import OPERATE, may_manage_everywhere
@@ -41,7 +41,7 @@ class HoldError(Exception):
     """The request is refused; the message says why.
 
     UnknownScope    the scope does not exist, or the user may see none of its series
-    NotAllowed      the scope contains series that the user may not see
+    NotAllowed      the scope contains series that the user may not see, or its identity is gone
     InvalidRequest  the reason is missing or too long, or the time is past or too far away
     AlreadyHeld     the scope is already held by ``hold``
     NotHeld         the scope is not held, so it cannot be resumed
@@ -161,8 +161,11 @@ def hold(
 
     Raises:
         InvalidRequest: *why* or *until* is invalid.
+        NotAllowed: *identity* is gone since the request began.
         AlreadyHeld: the scope is held.
     """
+    if not Identity.objects.keep(identity):
+        raise NotAllowed("the identity by which you act was disconnected: log in again")
     why = checked_reason(why)
     if until is not None and not (now < until <= LATEST):
         within = f"after {now:%Y-%m-%d %H:%M:%S} UTC, and until {LATEST:%Y}"

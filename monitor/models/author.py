@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.db import models
 
 from monitor.db import binary
+from monitor.models.identity import Identity
 from monitor.models.role import UserRole, acting, identity_of
 
 if TYPE_CHECKING:
@@ -87,11 +89,20 @@ class Authored(models.Model):
 
 
 def by(author: AbstractBaseUser | AnonymousUser | None) -> dict[str, Any]:
-    """Return the columns of ``Authored`` for what *author* saves; None: an operator's file or command."""
+    """Return the columns of ``Authored`` for what *author* saves; None: an operator's file or command.
+
+    Call it in the transaction that saves, before rows of rules or webhooks are locked: the identity by which
+    the author acts is not deleted until its end.
+
+    Raises:
+        PermissionDenied: the identity is gone since the request began.
+    """
     if author is None:
         return {"author_id": None, "identity_id": None, "author_name": "", "suspended": ""}
     if not author.is_authenticated:  # it would have no name, as what an operator's file defines
         raise ValueError("expected a user with an account as the author")
+    if not Identity.objects.keep(identity_of(author)):
+        raise PermissionDenied("The identity by which you acted was disconnected: log in again.")
     return {
         "author_id": author.pk,
         "identity_id": identity_of(author),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.db.models.functions import Greatest
 
 from monitor.models.identity import Identity
 from monitor.models.series import Series, SeriesQuerySet
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 MAX_REASON_CHARACTERS = 500
 # ``ended_by`` of a hold that was not in force when its identity was deleted.
 IDENTITY_IS_GONE = "its author was suspended, and the identity is gone"
+# ``ended_by`` of a hold that was not in force for a while: another one began when it was again.
+AUTHOR_WAS_SUSPENDED = "its author was suspended"
 
 
 class HoldKind(models.TextChoices):
@@ -76,14 +79,24 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 
     def covering(self, time: datetime) -> HoldQuerySet:
         """Return the holds that were in force at *time*, which may be past, oldest first."""
-        is_admitted = (
-            models.Q(identity=None)
-            | models.Q(identity__in=Identity.objects.in_force(time))
-            | models.Q(identity__suspended_at__gt=time)
-        )
+        is_admitted = models.Q(identity=None) | models.Q(identity__in=Identity.objects.in_force_at(time))
         begun = self.filter(is_admitted, began_at__lte=time)
         begun = begun.exclude(ended_at__lte=time).exclude(until__lte=time)
         return begun.order_by("began_at", "id")
+
+    def ended_after(self, time: datetime) -> HoldQuerySet:
+        """Return the holds that end later than *time*, by their own time or by a user, or not at all."""
+        is_longer = models.Q(ended_at__gt=time) | models.Q(ended_at=None)
+        return self.filter(is_longer).exclude(ended_at=None, until__lte=time)
+
+    def end_as_of(self, time: datetime, ended_by: str) -> None:
+        """End the holds as of *time*, since when they were not in force; also those that were ended later.
+
+        *ended_by* says why those ended that had no end yet.
+        """
+        ended_at = Greatest("began_at", models.Value(time))
+        self.filter(ended_at__gt=time).update(ended_at=ended_at)
+        self.filter(ended_at=None).ended_after(time).update(ended_at=ended_at, ended_by=ended_by)
 
     def overdue(self, now: datetime) -> HoldQuerySet:
         return self.filter(ended_at=None, until__lte=now)

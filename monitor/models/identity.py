@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -16,10 +17,46 @@ MOST_REASON_CHARACTERS = 300
 MOST_PROVIDER_SESSIONS = 50  # as many as a user may have sessions here
 
 
+def names_of(issuer: str) -> list[str]:
+    """Return *issuer* with and without a slash at its end: discovery may name it either way."""
+    return [issuer.removesuffix("/"), f"{issuer.removesuffix('/')}/"]
+
+
 class IdentityQuerySet(models.QuerySet["Identity"]):
     def in_force(self, now: datetime) -> IdentityQuerySet:
         """Return the identities whose roles count at *now*; ``monitor_identities`` repeats this in SQL."""
         return self.filter(suspended="", valid_until__gt=now)
+
+    def suspended(self, now: datetime) -> IdentityQuerySet:
+        """Return the identities whose roles do not count at *now*."""
+        return self.exclude(pk__in=self.in_force(now).values("pk"))
+
+    def in_force_at(self, time: datetime) -> IdentityQuerySet:
+        """Return the identities whose roles counted at *time*, which may be past, as far as is still known.
+
+        When an earlier suspension was, is forgotten once it is over.
+        """
+        was_admitted = models.Q(suspended="") | models.Q(suspended_at__gt=time)
+        return self.filter(was_admitted, valid_until__gt=time)
+
+    def lock_of(self, user: int | None) -> None:
+        """Let no other transaction change identities of *user*, or save what acts by them, until this ends.
+
+        Read the rows again afterwards: those that were read before may be outdated. Lock the user before rows
+        of its sessions, tokens and holds, as all others do.
+        """
+        list(User.objects.select_for_update(no_key=True).filter(pk=user or 0).values_list("pk"))
+
+    def keep(self, identity: int | None) -> bool:
+        """Let *identity* not be deleted until the transaction ends; return False if it is gone already.
+
+        Call it before what acts by *identity* later is saved: a deletion at the same time would not see the
+        new row, and leave it to act by what is granted here. None is no identity, and never gone.
+        """
+        if identity is None:
+            return True
+        self.lock_of(self.filter(pk=identity).values_list("user", flat=True).first())
+        return self.filter(pk=identity).exists()
 
 
 class Identity(models.Model):
@@ -73,3 +110,9 @@ class Identity(models.Model):
         if self.suspended or self.valid_until > now:
             return self.suspended
         return f"no login by the provider for {(self.valid_until - self.verified_at).days} days"
+
+    def ceased_at(self, now: datetime) -> datetime | None:
+        """Return since when its roles do not count; None: they do at *now*."""
+        if not self.suspension(now):
+            return None
+        return min(time for time in (self.suspended_at, self.valid_until, now) if time is not None)

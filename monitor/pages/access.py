@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -15,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from monitor.access import roles
 from monitor.accounts import users
+from monitor.models import Identity
 from monitor.models.role import is_administrator
 from monitor.pages import access_groups, access_user
 from monitor.pages.http.access import administrators_only
@@ -32,11 +35,11 @@ if TYPE_CHECKING:
 
 USERS_A_PAGE = 100
 MOST_SOUGHT = 150  # characters
-STATES = {
-    "active": Q(is_active=True),
-    "disabled": Q(is_active=False),
-    "suspended": ~Q(identities__suspended="") & Q(identities__isnull=False),
-    "administrator": Q(is_superuser=True),
+STATES: Mapping[str, Callable[[datetime], Q]] = {
+    "active": lambda _now: Q(is_active=True),
+    "disabled": lambda _now: Q(is_active=False),
+    "suspended": lambda now: Q(pk__in=Identity.objects.suspended(now).values("user")),
+    "administrator": lambda _now: Q(is_superuser=True) | Q(pk__in=roles.administrators().values("pk")),
 }
 STATE_LABELS = [
     ("", "all"),
@@ -67,7 +70,7 @@ def page(request: HttpRequest) -> HttpResponseBase:
 
 def _found(text: str, state: str) -> QuerySet[User]:
     """Return the users that have *text* in a name or the address, in *state*; empty: any."""
-    rows = User.objects.filter(STATES.get(state, Q()))
+    rows = User.objects.filter(STATES[state](timezone.now()) if state in STATES else Q())
     fields = ("username", "first_name", "last_name", "email", "identities__subject")
     for word in text.split():
         matches = (Q(**{f"{field}__icontains": word}) for field in fields)

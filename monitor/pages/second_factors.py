@@ -26,7 +26,7 @@ from django.conf import settings
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
 
-from monitor.accounts import codes, passkeys
+from monitor.accounts import codes, doors, passkeys
 from monitor.accounts.confirmation import CODE, PASSKEY
 from monitor.accounts.factor_duty import factor_duty
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
@@ -131,7 +131,7 @@ def due(request: HttpRequest) -> HttpResponse:
         return redirect("account")
     context: dict[str, Any] = {"duty": duty}
     user: User = request.user  # type: ignore[assignment]  # it has a duty
-    if settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES and user.identities.exists():
+    if settings.GRIDCAST_OIDC_SECOND_FACTOR_VALUES and doors.current_identities(user):
         context["provider"] = settings.GRIDCAST_IDENTITY_PROVIDER
     try:
         relying_party(request)

@@ -64,15 +64,15 @@ def define_webhook(
     sites, no_sites = _named(Site.objects.all(), "sites", definition.sites)
     if unusable := {**unusable, **no_suites, **no_sites}:
         raise InvalidWebhook(unusable)
-    fields = {
-        "url": definition.url,
-        "secret_variable": definition.secret_variable,
-        "events": sorted(set(definition.events)),
-        "enabled": definition.enabled,
-        **by(author),
-    }
     who = author.get_username()
     with transaction.atomic():
+        fields = {
+            **by(author),
+            "url": definition.url,
+            "secret_variable": definition.secret_variable,
+            "events": sorted(set(definition.events)),
+            "enabled": definition.enabled,
+        }
         known = Webhook.objects.filter(name=definition.name).first()
         before = definition_of(known) if known else None
         hook, is_new = Webhook.objects.update_or_create(

@@ -12,6 +12,7 @@ from monitor.accounts.provider.exchange import waiting_place
 from monitor.accounts.provider.faults import ProviderUnusable
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS, LOGOUT_SECONDS, Signer, verify_logout_token
 from monitor.models import Identity, ProviderLogout
+from monitor.models.identity import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +49,7 @@ def end_by_provider(
     if claims.sub is not None:
         identity = known.filter(account__uid=identities.uid_of(issuer, claims.sub)).first()
     else:
-        names = identities.names_of(issuer)
-        named = known.filter(issuer__in=names, provider_sessions__contains=[claims.sid])
+        named = known.filter(issuer__in=names_of(issuer), provider_sessions__contains=[claims.sid])
         identity = named.order_by("-verified_at").first()
     if identity is not None:
         identities.suspend(identity, f"logged out at {provider.name}", now)

@@ -34,6 +34,14 @@ class PublishedMetadata:
     keys: KeySet
 
 
+def _is_recent(field: str, pause: timedelta, now: datetime) -> Q:
+    """Return the condition that the time *field* is less than *pause* from *now*.
+
+    A time further ahead was stored by a clock that was wrong: the pause would last until then.
+    """
+    return Q(**{f"{field}__gt": now - pause, f"{field}__lt": now + pause})
+
+
 def published_metadata(issuer: str, now: datetime) -> PublishedMetadata:
     """Return what *issuer* publishes: from the depot; before the first success, from the provider.
 
@@ -44,8 +52,8 @@ def published_metadata(issuer: str, now: datetime) -> PublishedMetadata:
     """
     if (stored := stored_metadata(issuer)) is not None:
         return stored
-    row = ProviderMetadata.objects.filter(issuer=issuer).first()
-    if row is not None and row.failed_at is not None and now - row.failed_at < FAILURE_PAUSE:
+    failed = ProviderMetadata.objects.filter(_is_recent("failed_at", FAILURE_PAUSE, now), issuer=issuer)
+    if (row := failed.first()) is not None:
         kind = ProviderUnreachable if row.is_unreachable else ProviderUnusable
         raise kind(f"{row.fault} (a moment ago)")
     with waiting_place():
@@ -61,7 +69,7 @@ def stored_metadata(issuer: str) -> PublishedMetadata | None:
 def refresh_metadata(issuer: str, now: datetime) -> bool:
     """Fetch what *issuer* publishes if that is due; return whether it was fetched. A fault is logged."""
     ProviderMetadata.objects.exclude(issuer=issuer).delete()
-    if ProviderMetadata.objects.filter(issuer=issuer, fetched_at__gt=now - VALID).exists():
+    if ProviderMetadata.objects.filter(_is_recent("fetched_at", VALID, now), issuer=issuer).exists():
         return False
     try:
         fetch_metadata(issuer, now)
@@ -111,7 +119,7 @@ def newer_keys(issuer: str, now: datetime, place: AbstractContextManager[None]) 
         ProviderFault: the provider gives no usable keys.
     """
     rows = ProviderMetadata.objects.filter(issuer=issuer)
-    due = rows.filter(Q(keys_asked_at=None) | Q(keys_asked_at__lt=now - KEYS_PAUSE))
+    due = rows.exclude(_is_recent("keys_asked_at", KEYS_PAUSE, now))
     stored = _parsed(rows.get())
     if not due.exists():
         return stored.keys

@@ -21,13 +21,15 @@ from monitor.accounts import attempts, door_reasons, doors, throttle, users
 from monitor.accounts.users import AccountError
 from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
+from monitor.models.door_opening import MOST_OPEN
+from monitor.models.identity import names_of
 from monitor.models.role import is_admitted
 from monitor.units import counted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-MOST_MINUTES = 7 * 24 * 60
+MOST_MINUTES = MOST_OPEN // timedelta(minutes=1)
 ACTIONS = {
     "create": "create an account; asks for its password",
     "password": "set the password, and end all sessions of the user",
@@ -111,7 +113,7 @@ class Command(BaseCommand):
         if user.is_active:
             return f"{user} is enabled already: nothing is changed."
         users.enable(user)
-        return f"{user} is enabled."
+        return f"{user} is enabled{self._locked(user)}."
 
     def _unlock(self, user: User, _options: dict[str, Any]) -> str:
         try:
@@ -177,7 +179,8 @@ class Command(BaseCommand):
                 f"there is no identity of the issuer {before!r}; other issuers than the configured one,"
                 f" {configured.url}, are: {', '.join(issuers) or 'none'}"
             )
-        if both := Identity.objects.filter(issuer=configured.url, subject__in=subjects).first():
+        there = Identity.objects.filter(issuer__in=names_of(configured.url)).exclude(issuer=before)
+        if both := there.filter(subject__in=subjects).first():
             raise CommandError(
                 f"{both.subject!r} is known there as well, as the user {both.user}:"
                 " disconnect one of the two first"
@@ -201,6 +204,11 @@ class Command(BaseCommand):
         if closed is None:
             return ""
         return f", but no password opens the account now: {closed.reason}. An administrator {closed.remedy}"
+
+    def _locked(self, user: User) -> str:
+        """Return, for the end of a sentence, that no login opens the account now, if so."""
+        why = door_reasons.locked_because(user, timezone.now())
+        return f", but no login opens the account now: {why}" if why else ""
 
     def _typed(self, name: str, *, from_stdin: bool) -> str:
         """Return the password that is typed twice, or the first line of standard input."""

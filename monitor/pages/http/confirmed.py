@@ -17,7 +17,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.accounts import door_reasons
+from monitor.accounts import door_reasons, doors
 from monitor.accounts.confirmation import is_confirmed, is_offered, ways_to_confirm
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _lead_to_confirmation(request: HttpRequest, page: str, not_done: str) -> Htt
 def _what_is_missing(user: User) -> dict[str, Any]:
     """Return what the page needs to say why *user* has no way to confirm, and what helps."""
     provider = settings.GRIDCAST_IDENTITY_PROVIDER
-    could_confirm = provider is not None and not provider.confirm and user.identities.exists()
+    could_confirm = provider is not None and not provider.confirm and bool(doors.current_identities(user))
     return {
         "name": user.get_username(),
         "has_password": user.has_usable_password(),

@@ -146,10 +146,19 @@ class EnableUser(ChangeForm):
     verb, title, button = "enable", "Enable {}?", "Enable"
 
     def effects(self) -> list[str]:
-        return ["The user can log in again, and tokens that have not expired work again."]
+        now = timezone.now()
+        return [
+            "Logins, roles, second factors, and tokens that have not expired count again as before.",
+            *(
+                f"The identity {identity} stays suspended, with what acts by it: {identity.suspension(now)}."
+                for identity in self.subject.identities.suspended(now)
+            ),
+        ]
 
     def act(self) -> str:
         users.enable(self.subject)
+        if why := door_reasons.locked_because(self.subject, timezone.now()):
+            return f"{self.subject} is enabled, but no login opens the account now: {why}."
         return f"{self.subject} is enabled."
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from allauth.socialaccount.models import SocialAccount
 from django.utils import timezone
 
+from monitor.accounts.environment import IdentityProvider
 from monitor.accounts.sessions import ENDED_KEY, IDENTITY_KEY
 from monitor.models import EndedSessions, Identity
 
@@ -15,13 +16,16 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.test import Client
 
+ISSUER = "https://id.example.org"
+PROVIDER = IdentityProvider(ISSUER, "gridcast", "s", "Grid Login", ("openid",), "groups", (("viewer", "g"),))
+
 
 def identity_of(user: User, *roles: str, **fields: Any) -> Identity:
     """Give *user* another identity, in force, which brought *roles*."""
     subject, now = f"{user.username}-{user.identities.count() + 1}", timezone.now()
     usual = {
         "account": SocialAccount.objects.create(user=user, provider="oidc", uid=subject),
-        "issuer": "https://id.example.org",
+        "issuer": ISSUER,
         "subject": subject,
         "verified_at": now,
         "valid_until": now + timedelta(days=14),

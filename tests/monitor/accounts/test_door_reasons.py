@@ -70,6 +70,21 @@ def _not_listed_and_proxied(user: User, settings: Settings) -> None:
     settings.GRIDCAST_REMOTE_USER = PROXIED
 
 
+def _not_listed_and_by_provider(user: User, settings: Settings) -> None:
+    _not_listed(user, settings)
+    identity_of(user, "operator")
+
+
+def _not_listed_and_suspended(user: User, settings: Settings) -> None:
+    _not_listed(user, settings)
+    _suspended(user, settings)
+
+
+def _listed_and_by_provider(user: User, settings: Settings) -> None:
+    settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(frozenset({"chief", str(user)}))
+    identity_of(user, "operator")
+
+
 def _closed_to_all(user: User, settings: Settings) -> None:
     settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(frozenset())
     identity_of(user, "operator")
@@ -97,7 +112,8 @@ CASES: dict[str, tuple[Callable[[User, Settings], None], str, str]] = {
     "suspended": (
         _suspended,
         "its roles come from Grid Login; they are suspended: no group.",
-        f"An administrator {GRANTS}",
+        "Log in with Grid Login (if it names a group with a role). If that is not possible, an administrator"
+        f" {GRANTS}",
     ),
     "not listed": (
         _not_listed,
@@ -109,6 +125,25 @@ CASES: dict[str, tuple[Callable[[User, Settings], None], str, str]] = {
         "GRIDCAST_LOCAL_LOGIN does not name the account.",
         "Log in with the proxy in front of gridcast. If that is not possible, an administrator adds NAME to"
         f" GRIDCAST_LOCAL_LOGIN, or {OPENS}",
+    ),
+    "not listed, by the provider": (
+        _not_listed_and_by_provider,
+        "GRIDCAST_LOCAL_LOGIN does not name the account.",
+        "Log in with Grid Login. If that is not possible, an administrator opens the account for a while:"
+        " manage.py account open NAME, or grants a role here: manage.py access grant NAME ROLE, and adds NAME"
+        " to GRIDCAST_LOCAL_LOGIN.",
+    ),
+    "not listed, and suspended": (
+        _not_listed_and_suspended,
+        "GRIDCAST_LOCAL_LOGIN does not name the account.",
+        "Log in with Grid Login (if it names a group with a role). If that is not possible, an administrator"
+        " grants a role here: manage.py access grant NAME ROLE, and opens the account for a while:"
+        " manage.py account open NAME.",
+    ),
+    "listed, by the provider": (
+        _listed_and_by_provider,
+        "GRIDCAST_LOCAL_LOGIN names the account, and no role is granted to it here.",
+        f"Log in with Grid Login. If that is not possible, an administrator {GRANTS}",
     ),
     "closed to all": (
         _closed_to_all,
@@ -131,20 +166,31 @@ def test_a_right_password_that_opens_nothing_is_answered_with_the_reason_and_the
     assert remedy.replace("NAME", str(reader)) in text
 
 
+def _take(step: str, user: User, settings: Settings) -> None:
+    """Do what a *step* of a remedy says."""
+    if step == f"adds {user} to GRIDCAST_LOCAL_LOGIN":
+        names: frozenset[str] = settings.GRIDCAST_LOCAL_LOGIN.names
+        settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(names | {str(user)})
+        return
+    command = step.partition("manage.py ")[2].replace("ROLE", "viewer")
+    call_command(*command.split(), stdout=io.StringIO())
+
+
+@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("case", CASES)
-def test_the_remedy_that_the_page_names_opens_the_account(
-    case: str, reader: User, browser: Client, browser_elsewhere: Callable[[], Client], settings: Settings
+def test_each_remedy_that_the_page_names_opens_the_account(
+    case: str, number: int, reader: User, browser: Client, settings: Settings
 ) -> None:
     happens, _, _ = CASES[case]
     happens(reader, settings)
-    log_in(browser, reader)
     closed = door_reasons.closed_door(reader, timezone.now())
     assert closed is not None
-    for command in re.findall(r"manage\.py ([^,]+)", closed.remedy):
-        call_command(*command.replace("ROLE", "viewer").split(), stdout=io.StringIO())
-    other = browser_elsewhere()
-    log_in(other, reader)
-    assert is_logged_in(other)
+    remedies = closed.remedy.split(", or ")
+    assert len(remedies) <= 2
+    for step in remedies[number % len(remedies)].split(", and "):
+        _take(step, reader, settings)
+    log_in(browser, reader)
+    assert is_logged_in(browser)
 
 
 # Confirmation.
@@ -206,6 +252,16 @@ def test_the_provider_is_not_offered_where_it_confirms_already(
 ) -> None:
     settings.GRIDCAST_IDENTITY_PROVIDER = IdentityProvider(**{**vars(provider), "confirm": AUTH_TIME})
     assert "GRIDCAST_OIDC_CONFIRM" not in _asked(browser, builders.user("local"))
+
+
+@pytest.mark.parametrize("confirm", ["", AUTH_TIME])
+def test_the_provider_does_not_confirm_for_an_identity_of_a_former_issuer(
+    confirm: str, browser: Client, settings: Settings, provider: IdentityProvider
+) -> None:
+    settings.GRIDCAST_IDENTITY_PROVIDER = IdentityProvider(**{**vars(provider), "confirm": confirm})
+    user = builders.user("boss")
+    identity_of(user, "administrator", issuer="https://former.example.org")
+    assert "GRIDCAST_OIDC_CONFIRM" not in _asked(browser, user)
 
 
 # Second factors.

@@ -19,6 +19,7 @@ from monitor.access import roles
 from monitor.access.roles import Grant
 from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.accounts.factor_duty import PROVIDER_FACTOR, keep_terms, note_provider_factor
+from monitor.accounts.identities import disconnect
 from monitor.models import ApiToken, Identity, SecondFactorTerm, UserRole
 from monitor.models.token import READ
 from monitor.web.proxies import Proxies
@@ -71,6 +72,8 @@ def test_a_login_at_the_provider_is_offered_only_to_a_user_that_it_knows(
         "https://id.example.org", "gridcast", "s", "Grid Login", ("openid",), "groups", ()
     )
     log_in(browser, late)
+    assert "A login with Grid Login counts as well" not in browser.get(DUE).content.decode()
+    identities.identity_of(late, "operator", issuer="https://former.example.org")
     assert "A login with Grid Login counts as well" not in browser.get(DUE).content.decode()
     identities.identity_of(late, "operator")
     assert "A login with Grid Login counts as well" in browser.get(DUE).content.decode()
@@ -222,4 +225,48 @@ def test_a_suspension_and_a_disabled_account_prolong_no_term(operator: User, noo
     assert SecondFactorTerm.objects.get(user=operator).began_at == noon
     Identity.objects.filter(pk=identity.pk).update(roles=["site_admin:ncsa"])
     keep_terms(noon + timedelta(days=2))
+    assert not SecondFactorTerm.objects.exists()
+
+
+def test_disconnecting_and_connecting_an_identity_begins_no_term_again(
+    operator: User, noon: datetime
+) -> None:
+    """Both are in the hands of the user, who would have new days as often as it likes."""
+    roles.revoke(operator, OPERATOR)
+    roles.grant(operator, VIEWER)
+    keep_terms(noon)
+    for day in (1, 20):
+        identity = identities.identity_of(operator, "operator")
+        keep_terms(noon + timedelta(days=day))
+        disconnect(identity)
+        keep_terms(timezone.now() + timedelta(minutes=10))
+        assert SecondFactorTerm.objects.get(user=operator).began_at == noon + timedelta(days=1)
+
+
+def test_a_role_that_goes_otherwise_ends_a_term_that_a_disconnected_identity_left(
+    operator: User, noon: datetime, settings: Settings
+) -> None:
+    roles.revoke(operator, OPERATOR)
+    roles.grant(operator, VIEWER)
+    identity = identities.identity_of(operator, "operator")
+    keep_terms(noon)
+    disconnect(identity)
+    roles.grant(operator, OPERATOR)
+    later = timezone.now() + timedelta(minutes=10)
+    keep_terms(later)
+    roles.revoke(operator, OPERATOR)
+    keep_terms(later + timedelta(minutes=10))
+    assert not SecondFactorTerm.objects.filter(user=operator).exists()
+
+
+def test_without_the_setting_no_term_is_left_by_a_disconnected_identity(
+    operator: User, noon: datetime, settings: Settings
+) -> None:
+    roles.revoke(operator, OPERATOR)
+    roles.grant(operator, VIEWER)
+    identity = identities.identity_of(operator, "operator")
+    keep_terms(noon)
+    disconnect(identity)
+    settings.GRIDCAST_SECOND_FACTOR_ROLES = frozenset()
+    keep_terms(noon + timedelta(minutes=10))
     assert not SecondFactorTerm.objects.exists()

@@ -72,11 +72,23 @@ def test_a_command_binds_the_identities_of_an_issuer_to_the_configured_one(
     assert uid_of(ELSEWHERE, identity.subject) == identity.account.uid
 
 
-def test_a_command_does_not_merge_two_identities(reader: User, settings: Settings) -> None:
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_command_does_not_merge_two_identities(slash: str, reader: User, settings: Settings) -> None:
+    """Else one subject of the provider would be two users: one with the slash at the end, one without."""
     identity_of(reader, "viewer", issuer=HERE, subject="ada")
-    identity_of(reader, "viewer", issuer=ELSEWHERE, subject="ada")
+    identity_of(reader, "viewer", issuer=f"{ELSEWHERE}{slash}", subject="ada")
     settings.GRIDCAST_IDENTITY_PROVIDER = IdentityProvider(
         ELSEWHERE, "x", "x", "x", ("openid",), "groups", ()
     )
     with pytest.raises(CommandError, match="'ada' is known there as well"):
         call_command("account", "bind-issuer", HERE)
+
+
+def test_a_command_binds_the_identities_of_the_other_slash_to_the_configured_one(
+    reader: User, settings: Settings
+) -> None:
+    identity = identity_of(reader, "viewer", issuer=f"{ELSEWHERE}/", subject="ada")
+    settings.GRIDCAST_IDENTITY_PROVIDER = MOVED
+    call_command("account", "bind-issuer", f"{ELSEWHERE}/")
+    identity.refresh_from_db()
+    assert identity.issuer == ELSEWHERE

@@ -20,8 +20,9 @@ from monitor.access.roles import Grant
 from monitor.accounts.environment import LocalLogin
 from monitor.models import AlertRule, ApiToken, AuditEvent, Identity, Suite
 from monitor.models.role import UserRole, act_as
+from monitor.pages import access
 from tests.monitor.access.decisions import PAGES
-from tests.monitor.accounts.identities import identity_of
+from tests.monitor.accounts.identities import PROVIDER, identity_of
 from tests.monitor.accounts.logins import as_confirmed, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
@@ -303,9 +304,72 @@ def test_an_administrator_gives_the_role_back_if_another_one_remains(
     assert not User.objects.get(pk=chief.pk).is_superuser
 
 
+# Which users each state of the list has, by what there is of them.
+
+
+def _by_two(ada: User) -> None:
+    identity_of(ada, "viewer")
+    identity_of(ada, "viewer", suspended="no group", suspended_at=timezone.now())
+
+
+def _overdue(ada: User) -> None:
+    """The housekeeping has not noted it yet."""
+    identity_of(ada, "administrator", valid_until=timezone.now())
+
+
+LISTED: Mapping[str, tuple[Callable[[User], object], set[str]]] = {
+    "local": (lambda ada: None, {"", "active"}),
+    "disabled": (lambda ada: User.objects.filter(pk=ada.pk).update(is_active=False), {"", "disabled"}),
+    "one suspended identity of two": (_by_two, {"", "active", "suspended"}),
+    "overdue": (_overdue, {"", "active", "suspended"}),
+    "administrator here": (
+        lambda ada: roles.grant(ada, Grant(UserRole.ADMINISTRATOR)),
+        {"", "active", "administrator"},
+    ),
+    "administrator by the provider": (
+        lambda ada: identity_of(ada, "administrator"),
+        {"", "active", "administrator"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_each_state_lists_the_users_that_are_in_it(case: str, browser: Client, ada: User) -> None:
+    happens, states = LISTED[case]
+    happens(ada)
+    link = f"/access/users/{ada.pk}/"
+    listed = {
+        state
+        for state, _ in access.STATE_LABELS
+        if link in browser.get("/access/", {"state": state}).content.decode()
+    }
+    assert listed == states
+
+
+def test_each_state_has_a_label() -> None:
+    assert {state for state, _ in access.STATE_LABELS} == {"", *access.STATES}
+
+
+@pytest.mark.parametrize("is_suspended", [True, False])
+def test_the_page_that_enables_a_user_promises_no_login_that_is_refused(
+    is_suspended: bool, browser: Client, ada: User, settings: Settings
+) -> None:
+    settings.GRIDCAST_IDENTITY_PROVIDER = PROVIDER
+    User.objects.filter(pk=ada.pk).update(is_active=False)
+    if is_suspended:
+        identity_of(ada, "viewer", suspended="no group", suspended_at=timezone.now())
+    before = browser.get(f"/access/users/{ada.pk}/enable/").content.decode()
+    assert ("stays suspended, with what acts by it: no group" in before) == is_suspended
+    after = browser.post(f"/access/users/{ada.pk}/enable/", follow=True).content.decode()
+    refused = f"{ada} is enabled, but no login opens the account now: its roles come from Grid Login"
+    assert (refused in after) == is_suspended
+    assert (log_in(Client(), ada).status_code == 403) == is_suspended
+
+
 def test_an_identity_is_disconnected_only_where_a_door_remains(
     browser: Client, ada: User, settings: Settings
 ) -> None:
+    settings.GRIDCAST_IDENTITY_PROVIDER = PROVIDER
     identity = identity_of(ada, "operator")
     settings.GRIDCAST_LOCAL_LOGIN = LocalLogin(frozenset({"chief"}))
     assert "could not log in any more" in refusal(change(browser, ada, "disconnect", identity=identity.pk))

@@ -12,6 +12,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -19,7 +20,7 @@ from pytest_django import Settings
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import identities
+from monitor.accounts import provider_adapter, throttle
 from monitor.accounts.environment import AUTH_TIME, LOGIN
 from monitor.models import AuditEvent, Identity
 from monitor.models.role import UserRole
@@ -266,11 +267,11 @@ def test_two_that_come_back_at_once_connect_one(
     paths = [op.authorize(url) for url in urls]
     subjects = itertools.cycle([op.claims["sub"], op.claims["sub"] if is_same else f"{op.claims['sub']}-2"])
     op.changes["id_token"] = lambda claims: {**claims, "sub": next(subjects)}
-    both_are_back, lock, codes = threading.Barrier(2), identities.lock, []
+    both_are_back, has_room, codes = threading.Barrier(2), provider_adapter._has_room, []
 
-    def locked_together(user: User) -> None:
+    def asked_together(user: User, account: SocialAccount) -> bool:
         both_are_back.wait(60)
-        lock(user)
+        return has_room(user, account)
 
     def come_back(path: str) -> None:
         browser = Client(raise_request_exception=False)
@@ -278,7 +279,7 @@ def test_two_that_come_back_at_once_connect_one(
         codes.append(browser.get(path).status_code)
         connection.close()
 
-    monkeypatch.setattr(identities, "lock", locked_together)
+    monkeypatch.setattr(provider_adapter, "_has_room", asked_together)
     threads = [threading.Thread(target=come_back, args=[path]) for path in paths]
     for thread in threads:
         thread.start()
@@ -286,3 +287,38 @@ def test_two_that_come_back_at_once_connect_one(
         thread.join()
     assert sorted(codes) == [302, 403]
     assert Identity.objects.count() == 1
+
+
+# The limit of starts.
+
+
+def starts(browser: Client) -> int:
+    """Forget the starts that the address of *browser* has used up; return their number."""
+    [number] = throttle.limits().forget([(throttle.START, str(browser.defaults["REMOTE_ADDR"]))])
+    return number
+
+
+def test_a_connection_uses_up_no_start_of_its_address(own: Client, op: OpenIdProvider) -> None:
+    confirm(own)
+    starts(own)
+    assert connect(op, own)["Location"] == "/account/"
+    assert starts(own) == 0
+
+
+def test_a_confirmation_uses_up_no_start_of_its_address(
+    by_provider: Client, op: OpenIdProvider, settings: Settings
+) -> None:
+    confirms(settings, LOGIN)
+    starts(by_provider)
+    assert confirm_there(op, by_provider)["Location"] == APP
+    assert starts(by_provider) == 0
+
+
+def test_what_is_refused_after_its_start_uses_it_up(
+    by_provider: Client, op: OpenIdProvider, settings: Settings
+) -> None:
+    confirms(settings, LOGIN)
+    starts(by_provider)
+    op.claims["sub"] = f"{op.claims['sub']}-other"
+    assert confirm_there(op, by_provider).status_code == 403
+    assert starts(by_provider) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -22,6 +25,7 @@ from monitor.models.identity import MOST_PROVIDER_SESSIONS
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import is_logged_in
 from tests.monitor.accounts.provider.openid_provider import CLIENT_ID, Json, OpenIdProvider, signed
+from tests.monitor.accounts.provider.test_waiting_logins import give_app
 
 Browsers = Callable[[], Client]
 PATH = "/login/sso/backchannel-logout/"
@@ -98,6 +102,22 @@ def test_another_token_ends_nothing(
 @pytest.mark.parametrize("text", ["", "x", "a.b.c", "\0", "ä" * 9000])
 def test_a_text_that_is_no_token_is_refused(text: str, op: OpenIdProvider) -> None:
     assert send(text).status_code == 400
+
+
+def test_what_opens_an_account_after_a_logout_there_is_a_login_there(
+    browser_elsewhere: Callable[[], Client], op: OpenIdProvider
+) -> None:
+    op.log_in(browser_elsewhere())
+    user, printed = User.objects.get(username=op.claims["preferred_username"]), io.StringIO()
+    give_app(user)
+    send(token(op))
+    call_command("account", "remove-second-factors", str(user), stdout=printed)
+    assert settings.GRIDCAST_IDENTITY_PROVIDER is not None
+    name = settings.GRIDCAST_IDENTITY_PROVIDER.name
+    assert f"{name} (if it names a group with a role) alone opens the account" in printed.getvalue()
+    browser = browser_elsewhere()
+    op.log_in(browser)
+    assert is_logged_in(browser)
 
 
 def test_a_token_ends_sessions_once(browser: Client, op: OpenIdProvider) -> None:

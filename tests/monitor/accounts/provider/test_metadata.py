@@ -107,6 +107,29 @@ def test_tokens_with_unknown_keys_have_the_keys_fetched_now_and_then_only(
     assert op.asked["/keys"] == 3
 
 
+def test_a_clock_that_was_ahead_keeps_no_document_from_being_fetched(op: OpenIdProvider) -> None:
+    now = timezone.now()
+    metadata.fetch_metadata(op.issuer, now + timedelta(days=365))
+    assert metadata.refresh_metadata(op.issuer, now)
+
+
+def test_a_clock_that_was_ahead_keeps_no_new_key_from_being_fetched(
+    browser: Client, op: OpenIdProvider
+) -> None:
+    now = timezone.now()
+    metadata.fetch_metadata(op.issuer, now)
+    ProviderMetadata.objects.update(keys_asked_at=now + timedelta(days=365))
+    rotate(op)
+    assert op.log_in(browser)["Location"] == "/"
+
+
+def test_a_clock_that_was_ahead_lets_no_visitor_wait_after_a_failure(
+    browser: Client, op: OpenIdProvider
+) -> None:
+    ProviderMetadata.objects.create(issuer=op.issuer, failed_at=timezone.now() + timedelta(days=365))
+    assert op.log_in(browser)["Location"] == "/"
+
+
 def rotate(op: OpenIdProvider, *, is_published: bool = True) -> None:
     """Let the provider sign with a new key from now on."""
     new = public_jwk(op.key(1), op.algorithm, kid="second")
