@@ -263,10 +263,7 @@ def remove_factor(factor: Authenticator) -> int:
 @transaction.atomic
 def end_sessions(user: User, session: int | None = None) -> int:
     """End the session of *user* with this id, None: all; return the number of sessions that ended."""
-    number = sessions.end_all(user) if session is None else int(sessions.end(user, session))
-    if number:
-        note("sessions", user.get_username(), before=number, after="ended")
-    return number
+    return sessions.end_all(user) if session is None else int(sessions.end(user, session))
 
 
 @transaction.atomic
