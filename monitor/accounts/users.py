@@ -273,6 +273,7 @@ def delete(user: User) -> None:
     Raises:
         LastAdministrator: it is the last active administrator.
     """
+    codes.lock_factors(user)  # the session of a login at this moment is deleted, too
     before = {**_profile(user), "roles": [str(grant) for grant in roles.grants_of(user)]}
     before["deleted with it"] = losses(user)
     sessions.end_all(user)
