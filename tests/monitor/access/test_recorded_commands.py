@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import shlex
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -16,6 +17,7 @@ from django.contrib.auth.models import User
 from django.core.management import get_commands
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import connection
+from django.utils import timezone
 
 from monitor.access import roles
 from monitor.access.roles import Grant
@@ -206,4 +208,34 @@ def test_a_command_that_works_in_parts_is_recorded_before_it_works() -> None:
     assert execute("hold", *place.split()) == [
         ("manage.py hold", place, "begun", 0),
         ("manage.py hold", place, "failed", 1),
+    ]
+
+
+@pytest.mark.parametrize("is_dry_run", [False, True])
+def test_commands_about_maintenance_list_the_windows_that_they_change(
+    circle: Series, tmp_path: Path, is_dry_run: bool
+) -> None:
+    file = tmp_path / "feed.ics"
+    days = [f"{timezone.now() + timedelta(days=days):%Y%m%dT%H%M%SZ}" for days in (1, 2)]
+    file.write_text(
+        "\r\n".join(
+            [
+                *("BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VEVENT", "UID:1", "SUMMARY:New disks"),
+                *(f"DTSTART:{days[0]}", f"DTEND:{days[1]}", "END:VEVENT", "END:VCALENDAR", ""),
+            ]
+        )
+    )
+    options = ["--format=ical", "--site=site-of-here", *(["--dry-run"] if is_dry_run else [])]
+    execute("maintenance", "import", str(file), *options)
+    changes = AuditEvent.objects.get(action="manage.py maintenance").changes
+    assert [change["kind"] for change in changes] == ["maintenance"] * (not is_dry_run)
+
+
+def test_a_declared_window_is_listed_with_what_is_recomputed(circle: Series) -> None:
+    times = ["--from=2026-03-01T08:00Z", "--until=2026-03-01T09:00Z"]
+    execute("maintenance", "declare", "disks", "--site=site-of-here", *times, "--reason=new disks")
+    changes = AuditEvent.objects.get(action="manage.py maintenance").changes
+    assert [(change["kind"], change["name"]) for change in changes] == [
+        ("maintenance", "disks"),
+        ("availability", "site-of-here"),
     ]
