@@ -96,7 +96,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [
     "monitor.accounts.hashing.Argon2",
-    "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions: hashed again at the next login
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions: replaced when it is entered
 ]
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [

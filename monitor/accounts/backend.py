@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
+from monitor.accounts import passwords
 from monitor.models import EndedSessions
 from monitor.models.role import is_administrator, permissions_of
 
@@ -20,28 +22,28 @@ if TYPE_CHECKING:
 class RightsBackend(ModelBackend):
     """Django asks separately for the permissions of a user and of its groups."""
 
-    _request: HttpRequest | None = None  # each attempt to log in makes a backend of its own
-
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
-    ) -> Any:
+    ) -> User | None:
         """Return the user; note in *request* that the password of a disabled account was right."""
-        self._request = request
-        return super().authenticate(request, username, password)
-
-    def user_can_authenticate(self, user: Any) -> bool:
-        """Return whether *user* is active; in ``authenticate``, Django asks once the password was right."""
-        is_active: bool = super().user_can_authenticate(user)
-        if self._request is not None and not is_active:
-            self._request.is_of_disabled_account = True  # type: ignore[attr-defined]  # read for the log
-        return is_active
+        if username is None or password is None:
+            return None
+        user = User.objects.filter(username=username).first()
+        if user is None:
+            make_password(password)  # takes the time that the check of an existing user takes
+            return None
+        if not passwords.is_right(user, password):
+            return None
+        if not user.is_active and request is not None:
+            request.is_of_disabled_account = True  # type: ignore[attr-defined]  # read for the log
+        return user if user.is_active else None
 
     def get_user(self, user_id: int) -> User | None:
         """Return the active user of a session; *times_ended*: how many times all its sessions were ended."""
         times = EndedSessions.objects.filter(user=OuterRef("pk")).values("times")
         ended = User.objects.annotate(times_ended=Coalesce(Subquery(times), 0))
         user = ended.filter(pk=user_id).first()
-        return user if user is not None and self.user_can_authenticate(user) else None
+        return user if user is not None and user.is_active else None
 
     def get_all_permissions(self, user_obj: User | AnonymousUser, obj: Any = None) -> set[str]:
         if obj is not None or not isinstance(user_obj, User) or is_administrator(user_obj):

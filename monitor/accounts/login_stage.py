@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from monitor.accounts import doors, events, sessions
+from monitor.accounts import codes, doors, events, sessions
 from monitor.models import EndedSessions
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class CompleteStage(LoginStage):  # type: ignore[misc]
     key = "complete"
 
     def handle(self) -> tuple[HttpResponse | None, bool]:
+        if self.login.user is not None:
+            codes.lock_factors(self.login.user)  # what ends the login at this moment comes before or after
         if is_outdated(self.request, self.login):
             return refuse_outdated(self.request, self.login), False
         sessions.begin(self.request, _beginning(self.request, self.login)[_ENDED])

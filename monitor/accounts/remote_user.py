@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_SHOWN = 200  # characters of a name, in the log
+# The attribute of a request whose header named a user in vain, and that goes on by its session or token.
+REFUSED_NAME = "refused_remote_user"
 
 
 class RemoteUserRefused(Exception):
@@ -85,9 +87,10 @@ class RemoteUserMiddleware:
 
     def _refused(self, request: HttpRequest, name: str, refusal: RemoteUserRefused) -> HttpResponseBase:
         logger.warning("remote user refused: %r: %s", name[:MOST_SHOWN], refusal)
-        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         if request.path.startswith("/api/"):
+            setattr(request, REFUSED_NAME, name)
             return self.get_response(request)
+        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
         context = {"reason": "remote_user", "name": name, "refusal": refusal}
         return render(request, "pages/login_refused.html", context, status=HTTPStatus.FORBIDDEN)
 
@@ -151,7 +154,7 @@ class RemoteUserMiddleware:
         return user
 
     def _log_untrusted(self, request: HttpRequest, name: str) -> None:
-        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+        setattr(request, REFUSED_NAME, name)
         if self._lines.is_due():
             logger.warning(
                 "%s ignored: %s and %s do not both have %s, which named %r",

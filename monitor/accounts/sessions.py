@@ -21,6 +21,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
+from monitor.access.audit_trail import note
 from monitor.accounts.browsers import ForBrowsers
 from monitor.models import EndedSessions
 from monitor.models.role import act_as, acting, is_admitted
@@ -104,7 +105,8 @@ def leave_earlier(request: HttpRequest) -> None:
 
     Only what that one has stored itself stays.
     """
-    if SESSION_KEY in request.session:
+    if earlier := request.session.get(SESSION_KEY):
+        _end(UserSession.objects.filter(user_id=earlier, session_key=request.session.session_key))
         kept = {key: request.session[key] for key in _OF_A_LOGIN_UNDER_WAY if key in request.session}
         request.session.flush()
         request.session.update(kept)
@@ -190,7 +192,10 @@ def clear_expired() -> None:
 
 @transaction.atomic
 def _end(sessions: QuerySet[UserSession]) -> int:
-    keys = list(sessions.values_list("session_key", flat=True))
-    Session.objects.filter(session_key__in=keys).delete()
-    UserSession.objects.filter(session_key__in=keys).delete()
-    return len(keys)
+    """End *sessions*, all of one user, and return their number, which the audit record has with any cause."""
+    names = dict(sessions.values_list("session_key", "user__username"))
+    Session.objects.filter(session_key__in=names).delete()
+    UserSession.objects.filter(session_key__in=names).delete()
+    for name in set(names.values()):
+        note("sessions", name, before=len(names), after="ended")
+    return len(names)

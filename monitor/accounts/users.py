@@ -264,10 +264,7 @@ def remove_factor(factor: Authenticator) -> int:
 @transaction.atomic
 def end_sessions(user: User, session: int | None = None) -> int:
     """End the session of *user* with this id, None: all; return the number of sessions that ended."""
-    number = sessions.end_all(user) if session is None else int(sessions.end(user, session))
-    if number:
-        note("sessions", user.get_username(), before=number, after="ended")
-    return number
+    return sessions.end_all(user) if session is None else int(sessions.end(user, session))
 
 
 @transaction.atomic
@@ -277,6 +274,7 @@ def delete(user: User) -> None:
     Raises:
         LastAdministrator: it is the last active administrator.
     """
+    codes.lock_factors(user)  # the session of a login at this moment is deleted, too
     before = {**_profile(user), "roles": [str(grant) for grant in roles.grants_of(user)]}
     before["deleted with it"] = losses(user)
     Identity.objects.lock_of(user.pk)  # before the sessions, as where an identity is suspended

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
+from monitor.alerts.acknowledge import acknowledge
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
@@ -127,7 +128,7 @@ def _manageable(request: HttpRequest, alert: int) -> Alert:
 )
 def acknowledge_alert(request: HttpRequest, alert: RowId) -> AlertOut:
     found: Alert = subject_of(request)
-    if not Alert.objects.filter(pk=found.pk).acknowledge(request.user.get_username(), timezone.now()):
+    if not acknowledge(found, request.user.get_username(), timezone.now()):
         how = "resolved" if found.closed_at else f"acknowledged by {found.acknowledged_by}"
         raise Refused(409, "already_settled", f"the alert {alert} is {how} already")
     found.refresh_from_db()

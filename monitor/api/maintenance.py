@@ -10,7 +10,6 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
-from monitor.access.audit_trail import note
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
@@ -30,7 +29,6 @@ from monitor.ledger.maintenance_changes import (
     Reason,
     UnsuitableState,
     WindowExists,
-    describe_window,
 )
 from monitor.ledger.maintenance_listing import (
     LONGEST_PERIOD,
@@ -257,7 +255,6 @@ def create_maintenance(request: HttpRequest, order: MaintenanceIn) -> HttpRespon
     try:
         announcements.check_may_announce(announcement.sites, request.user)
         window = announce_or_declare(order.name, announcement, reason)
-        note("maintenance", window.name, after=describe_window(window, order.sites))
     except (MaintenanceError, InvalidRecomputation) as error:
         raise _refused(error) from error
     return created(_shown(request, window), status=201, location=f"/maintenance/{window.name}")

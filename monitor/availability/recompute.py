@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from django.db import transaction
 
+from monitor.access.audit_trail import note
 from monitor.availability import dirty_days_sql
 from monitor.availability.compute import WantedDay
 from monitor.availability.months import FIRST_MONTH, month_after, month_name
@@ -80,6 +81,9 @@ def recompute(request: RecomputationRequest, now: datetime) -> Recomputation:
     )
     after = _stored(keys, request.first, last)
     RecomputedPeriod.objects.bulk_create(_changes(record, request.sites, before, after))
+    for site in request.sites:
+        period = f"{request.first} to {request.last}"
+        note("availability", site.name, after=f"recomputed from {period}: {record.reason}")
     return record
 
 

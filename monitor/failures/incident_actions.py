@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from monitor.access.audit_trail import note
 from monitor.models import Alert, Incident, IncidentEvent
 from monitor.models.incident import IncidentAction
 
@@ -104,3 +105,4 @@ def _open(key: int) -> Incident:
 
 def _record(incident: Incident, action: IncidentAction, user: str, now: datetime, text: str = "") -> None:
     IncidentEvent.objects.create(incident=incident, at=now, action=action, user=user, text=text)
+    note("incident", f"{incident.pk}: {incident}", after=f"{action}: {text}" if text else action)

@@ -18,6 +18,7 @@ from typing import Any
 
 from django.db import transaction
 
+from monitor.access.audit_trail import note
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.failures.active_signatures import active_signatures, store
 from monitor.failures.loading import SignatureEntry, SignatureFile
@@ -88,6 +89,7 @@ def accept(name: str, values: Values, user: str, now: datetime) -> OwnSignature:
         row = OwnSignature(name=name, origin=Origin.PAGE, changed_by=user, **_columns(values))
         row.save()
         _record(name, user, now, None, entry_of(row))
+        note("signature", name, after=entry_of(row))
     return row
 
 
@@ -109,6 +111,7 @@ def edit(name: str, values: Values, version: int, user: str, now: datetime) -> O
         row.origin, row.changed_by, row.version = Origin.PAGE, user, row.version + 1
         row.save()
         _record(name, user, now, before, entry_of(row))
+        note("signature", name, before=before, after=entry_of(row))
     return row
 
 
@@ -123,6 +126,7 @@ def withdraw(name: str, version: int, user: str, now: datetime) -> None:
         before = entry_of(row)
         row.delete()
         _record(name, user, now, before, None)
+        note("signature", name, before=before)
 
 
 def record_grid_file(name: str, before: Values | None, after: Values | None, now: datetime) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from monitor.access.audit_trail import note
 from monitor.models import Reporter, Site
 from monitor.models.reporter import HOME, MANAGE_REPORTERS
 
@@ -62,6 +63,8 @@ def create_reporter(
         raise ForeignSite(f"site: you may not create reporters at {site}, which is none of your sites")
     try:
         with transaction.atomic():
-            return Reporter.objects.create(name=name, site=place, capacity=capacity)
+            reporter = Reporter.objects.create(name=name, site=place, capacity=capacity)
     except IntegrityError:
         raise InvalidReporter(f"name: there is a reporter {name!r} already", is_taken=True) from None
+    note("reporter", name, after={"site": place.name, "capacity": capacity})
+    return reporter

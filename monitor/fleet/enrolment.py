@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from monitor.access.audit_trail import note
 from monitor.fleet import signatures
 from monitor.fleet.signatures import Purpose
 from monitor.models import EnrolmentAttempt, EnrolmentCode, Reporter, ReporterKey
@@ -101,6 +102,7 @@ def create_code(reporter: Reporter, user: AbstractBaseUser | None, now: datetime
         created_by=user,  # type: ignore[misc]  # the user model of django.contrib.auth
         expires_at=now + VALIDITY,
     )
+    note("reporter", reporter.name, after=f"enrolment code, valid until {now + VALIDITY:%Y-%m-%d %H:%M} UTC")
     starts = range(0, len(code), _GROUP_CHARACTERS)
     return "-".join(code[start : start + _GROUP_CHARACTERS] for start in starts)
 
@@ -145,6 +147,7 @@ def revoke(reporter: Reporter, by: str, now: datetime) -> int:
     """
     _withdraw_codes(reporter, now)
     revoked = _revoke_keys(reporter, by, now)
+    note("reporter", reporter.name, before="enrolled" if revoked else None, after="key and codes revoked")
     if revoked:
         logger.info("the key of reporter %s was revoked by %s", reporter.name, by)
     return revoked

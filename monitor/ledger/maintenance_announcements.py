@@ -20,6 +20,7 @@ from monitor.ledger.maintenance_changes import (
     check_new_name,
     check_reason,
     describe_window,
+    store,
 )
 from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import MaintenanceWindow, Site
@@ -76,7 +77,7 @@ def announce(name: str, announcement: Announcement, reason: Reason) -> Maintenan
     check_new_name(name)
     window = MaintenanceWindow(name=name)
     _write(window, announcement)
-    reason.change(window, MaintenanceAction.ADDED, after=_described(window)).save()
+    store([reason.change(window, MaintenanceAction.ADDED, after=_described(window))])
     return window
 
 
@@ -99,7 +100,7 @@ def change(name: str, announcement: Announcement, reason: Reason) -> Maintenance
     if _has_begun(old.times, reason.at) and announcement.times.starts_at != old.times.starts_at:
         raise UnsuitableState(f"the maintenance window {name!r} has begun: its start cannot change")
     _write(window, announcement)
-    reason.change(window, MaintenanceAction.CHANGED, before=before, after=_described(window)).save()
+    store([reason.change(window, MaintenanceAction.CHANGED, before=before, after=_described(window))])
     return window
 
 
@@ -120,7 +121,7 @@ def end(name: str, reason: Reason) -> MaintenanceWindow:
         raise UnsuitableState(f"the maintenance window {name!r} has not begun: delete it instead")
     window.ends_at = reason.at
     window.save()
-    reason.change(window, MaintenanceAction.SHORTENED, before=before, after=_described(window)).save()
+    store([reason.change(window, MaintenanceAction.SHORTENED, before=before, after=_described(window))])
     return window
 
 
@@ -136,7 +137,7 @@ def withdraw(window: MaintenanceWindow, reason: Reason) -> None:
     found = _locked(window.name)
     if found.source != DECLARED:
         _check_configured(found)
-    reason.change(found, MaintenanceAction.REMOVED, before=_described(found)).save()
+    store([reason.change(found, MaintenanceAction.REMOVED, before=_described(found))])
     found.delete()
 
 

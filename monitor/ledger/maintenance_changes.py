@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from monitor.access.audit_trail import note
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from monitor.models import Site
 
+_BATCH = 1000
 DECLARED = "declared"  # the source of windows that are declared after the fact
 
 
@@ -69,6 +71,13 @@ class Reason:
             after=after,
             why=self.why[:MAX_REASON_CHARACTERS],
         )
+
+
+def store(changes: Sequence[MaintenanceChange]) -> None:
+    """Store *changes*, and note them for the audit record."""
+    MaintenanceChange.objects.bulk_create(changes, batch_size=_BATCH)
+    for change in changes:
+        note("maintenance", change.window, before=change.before or None, after=change.after or None)
 
 
 def describe_window(window: MaintenanceWindow, sites: Collection[str]) -> str:
@@ -133,7 +142,7 @@ def declare(
     window.save()
     window.sites.set(sites)
     after = describe_window(window, [site.name for site in sites])
-    reason.change(window, MaintenanceAction.DECLARED, after=after).save()
+    store([reason.change(window, MaintenanceAction.DECLARED, after=after)])
     return window
 
 

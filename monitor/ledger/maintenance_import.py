@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
-from monitor.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, describe_window
+from monitor.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, describe_window, store
 from monitor.ledger.maintenance_feeds.base import FeedHorizon
 from monitor.models import MaintenanceChange, MaintenanceWindow, Resource, Site
 from monitor.models.maintenance_change import MaintenanceAction
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 PAST, AHEAD = timedelta(days=90), timedelta(days=400)  # the imported period
 _SOURCE_CHARACTERS, _NAME_CHARACTERS = 50, 37  # of the name of a window, with 12 characters of a hash
-_BATCH = 1000
 
 
 @dataclass
@@ -119,9 +118,10 @@ def import_windows(
             _create(window, source, at_sites, reason, result)
     for old in stored.values():
         _retire(old, reason, result)
-    MaintenanceChange.objects.bulk_create(result.changes, batch_size=_BATCH)
     if is_dry_run:
         transaction.set_rollback(True)
+    else:
+        store(result.changes)
     return result
 
 

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from monitor.access.audit import Action
 
 ANY: Collection[str] = ()  # every call of the command changes something
-# The commands that change something, with the verbs that do. A test asks for a decision on every command.
+# The commands that change something, with the verbs that do; parsers call them ``verb``. A test asks for a
+# decision on every command and every verb.
 CHANGING: Mapping[str, Collection[str]] = {
     "access": {"grant", "revoke"},
     "account": ANY,
     "availability": {"recompute"},
-    "depot": {"backup", "restore", "retain", "reparse", "migrate-to-timescale", "rebuild-rollups"},
+    "depot": {
+        *("accounts", "backup", "restore", "retain", "reparse"),
+        *("migrate-to-timescale", "rebuild-rollups"),
+    },
     "forecasts": {"rebuild"},
     "grid": {"apply"},
     "hold": {"pause", "drain", "resume"},
@@ -60,7 +64,7 @@ READING = {
 # written before their work, and one after it.
 IN_PARTS = {"depot", "forecasts", "hold", "import", "reporter", "run"}
 # These do not need the depot that has the record: ``init`` writes a file, and a restored depot begins empty.
-WITHOUT_DEPOT = {("init",), ("depot", "restore")}
+WITHOUT_DEPOT = {("init", ""), ("depot", "restore")}
 
 
 class RecordingUtility(ManagementUtility):
@@ -74,20 +78,27 @@ class RecordingUtility(ManagementUtility):
         command = super().fetch_command(subcommand)
         if command.requires_system_checks == ALL_CHECKS:
             command.requires_system_checks = [SETTINGS]
-        if changes(self.argv):
+        if subcommand in CHANGING:
             command.execute = partial(record, command.execute, self.argv)  # type: ignore[method-assign]
         return command
 
 
 def record(execute: Callable[..., Any], argv: Sequence[str], *args: Any, **options: Any) -> Any:
-    """Call *execute* for the command of *argv*, and write its event in the same transaction.
+    """Call *execute* for the command of *argv*; if it changes something, write its event with the change.
+
+    The verb is that of *options*, as the parser of the command has read it: a word of *argv* may belong to an
+    option before it.
 
     Raises:
         CommandError: the event cannot be written, so nothing is changed.
     """
-    words = _words(argv)
-    has_depot = not {tuple(words[:1]), tuple(words[:2])} & WITHOUT_DEPOT
-    is_in_parts = words[0] in IN_PARTS or not has_depot
+    name = argv[1]
+    verbs = CHANGING[name]
+    verb = options["verb"] if verbs else ""
+    if verbs and verb not in verbs:
+        return execute(*args, **options)
+    has_depot = (name, verb) not in WITHOUT_DEPOT
+    is_in_parts = name in IN_PARTS or not has_depot
     if is_in_parts and has_depot:
         _insert(argv, "begun")
     try:
@@ -105,20 +116,6 @@ def record(execute: Callable[..., Any], argv: Sequence[str], *args: Any, **optio
     if is_in_parts:
         _write(argv, "done", changes=trail)
     return result
-
-
-def changes(argv: Sequence[str]) -> bool:
-    """Return whether the command of *argv* changes something."""
-    words = _words(argv)
-    if not words or words[0] not in CHANGING:
-        return False
-    verbs = CHANGING[words[0]]
-    return not verbs or bool(set(verbs) & set(words[1:2]))
-
-
-def _words(argv: Sequence[str]) -> Sequence[str]:
-    """Return the command, its verb, and what follows."""
-    return [word for word in argv[1:] if not word.startswith("-")]
 
 
 def _exit_status(error: BaseException) -> int:

@@ -8,8 +8,10 @@ from allauth.account.views import ReauthenticateView
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import PasswordChangeView
+from django.core.exceptions import ValidationError
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
@@ -18,7 +20,8 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from monitor.access import roles, tokens
-from monitor.accounts import attempts, door_reasons, events, sessions
+from monitor.access.audit_trail import note
+from monitor.accounts import attempts, door_reasons, events, passwords, sessions
 from monitor.accounts.confirmation import PASSWORD
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
@@ -34,7 +37,6 @@ from monitor.units import counted
 if TYPE_CHECKING:
     from typing import Any
 
-    from django.contrib.auth.forms import PasswordChangeForm
     from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
     from monitor.models.token import ApiTokenQuerySet
@@ -123,11 +125,21 @@ def end_session(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
+class PasswordForm(PasswordChangeForm):
+    def clean_old_password(self) -> str:
+        """Check the old password; if the new one is refused, the session goes on."""
+        old_password: str = self.cleaned_data["old_password"]
+        if not passwords.is_right(self.user, old_password):
+            raise ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
+        return old_password
+
+
 @method_decorator(accounts_only, name="dispatch")
 class ChangePassword(PasswordChangeView):
     """Change the password; all other sessions end."""
 
     template_name = "pages/account_password.html"
+    form_class = PasswordForm
     success_url = reverse_lazy("account")
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -153,6 +165,7 @@ class ChangePassword(PasswordChangeView):
 
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         response = super().form_valid(form)
+        note("password", self.request.user.get_username(), before="set", after="set anew")
         sessions.keep_current(self.request)
         if "revoke_tokens" in self.request.POST:
             revoked = tokens.revoke(self._tokens(), timezone.now())

@@ -13,6 +13,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from monitor.alerts.acknowledge import acknowledge as acknowledge_alert
 from monitor.alerts.listing import listed
 from monitor.models import Alert, AlertRule
 from monitor.models.site import may_manage_somewhere
@@ -90,7 +91,7 @@ def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
     """Acknowledge an open alert; the first acknowledgement stays."""
     alert = get_object_or_404(Alert.objects.visible_to(request.user), pk=pk)
     check_manageable(alert, Alert.objects.manageable_by(request.user))
-    if not Alert.objects.filter(pk=pk).acknowledge(request.user.get_username(), timezone.now()):
+    if not acknowledge_alert(alert, request.user.get_username(), timezone.now()):
         messages.info(request, f"The alert of {alert.subject} is resolved or acknowledged already.")
     return redirect("alerts")
 

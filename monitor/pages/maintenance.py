@@ -13,7 +13,6 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from monitor.access.audit_trail import note
 from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
 from monitor.availability.recompute import InvalidRecomputation
 from monitor.ledger import maintenance_announcements as announcements
@@ -25,7 +24,6 @@ from monitor.ledger.maintenance_changes import (
     MaintenanceError,
     NotPermitted,
     Reason,
-    describe_window,
 )
 from monitor.ledger.maintenance_listing import MaintenanceState, listed_window
 from monitor.ledger.maintenance_status import window_changes
@@ -200,9 +198,7 @@ def _saved(
     try:
         check_may_announce(announcement.sites, request.user)
         if window is None:
-            saved = announce_or_declare(form.cleaned_data["name"], announcement, reason)
-            note("maintenance", saved.name, after=describe_window(saved, [*map(str, announcement.sites)]))
-            return saved
+            return announce_or_declare(form.cleaned_data["name"], announcement, reason)
         return announcements.change(window.name, announcement, reason)
     except (MaintenanceError, InvalidRecomputation) as error:
         form.add_error(None, f"{str(error)[:1].upper()}{str(error)[1:]}.")

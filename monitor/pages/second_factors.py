@@ -26,6 +26,7 @@ from django.conf import settings
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
 
+from monitor.access.audit_trail import note
 from monitor.accounts import codes, doors, passkeys
 from monitor.accounts.confirmation import CODE, PASSKEY
 from monitor.accounts.factor_duty import factor_duty
@@ -102,7 +103,11 @@ class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
 
 
 class RenamePasskey(_FactorsHeld, EditWebAuthnView):  # type: ignore[misc]
-    pass
+    def form_valid(self, form: Any) -> HttpResponse:
+        before = Authenticator.objects.get(pk=self.get_object().pk).wrap().name
+        response: HttpResponse = super().form_valid(form)
+        note("passkey", self.request.user.get_username(), before=before, after=form.cleaned_data["name"])
+        return response
 
 
 class RemovePasskey(_FactorsHeld, RemoveWebAuthnView):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ from monitor.management.caller import caller_name
 from monitor.models import Site, SiteDay, SiteMonth
 from monitor.units import coarse_seconds, tenths_of_percent
 
-RECOMPUTE = "recompute"
+RECOMPUTE, SHOW = "recompute", "show"
 _SECONDS = ("up_seconds", "down_seconds", "scheduled_seconds", "unknown_seconds")
 _HELP = """Print the availability and reliability of sites in a month (UTC).
 
@@ -37,6 +37,14 @@ _HELP = """Print the availability and reliability of sites in a month (UTC).
 """
 
 
+class _VerbAndSites(Action):
+    """Takes the first word as the verb if it is ``recompute`` and a site follows; it may be a site's name."""
+
+    def __call__(self, _: ArgumentParser, options: Namespace, words: Any, __: str | None = None) -> None:
+        is_verb = len(words) > 1 and words[0] == RECOMPUTE
+        options.verb, options.site = (RECOMPUTE, words[1:]) if is_verb else (SHOW, words)
+
+
 class Command(BaseCommand):
     help = _HELP
 
@@ -44,7 +52,9 @@ class Command(BaseCommand):
         return super().create_parser(*args, formatter_class=RawDescriptionHelpFormatter, **options)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("site", nargs="*", metavar="SITE", help="a site; recompute SITE...")
+        help_text = "a site; recompute SITE..."
+        parser.add_argument("site", nargs="*", action=_VerbAndSites, metavar="SITE", help=help_text)
+        parser.set_defaults(verb=SHOW)
         parser.add_argument("--month", metavar="YYYY-MM", default="", help="the current month by default")
         form = parser.add_mutually_exclusive_group()
         form.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
@@ -53,14 +63,14 @@ class Command(BaseCommand):
         parser.add_argument("--profile", metavar="NAME-N", help="recompute by this version of a profile")
         parser.add_argument("--by", help="the user who recomputes (default: the user of the system)")
 
-    def handle(self, *, site: list[str], month: str, **options: Any) -> None:
+    def handle(self, *, verb: str, site: list[str], month: str, **options: Any) -> None:
         now = timezone.now()
         try:
             first = parse_month(month, now)
         except InvalidMonth as error:
             raise CommandError(f"--month: {error}") from None
-        if len(site) > 1 and site[0] == RECOMPUTE:
-            self._recompute([_site(name) for name in site[1:]], first, now, options)
+        if verb == RECOMPUTE:
+            self._recompute([_site(name) for name in site], first, now, options)
             return
         if options["reason"] or options["profile"]:
             raise CommandError(f"--reason and --profile belong to: availability {RECOMPUTE} SITE")

@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitor import env
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.accounts import users
+from monitor.accounts import passwords, users
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
 from monitor.models import ApiToken, DemoWeather, Reporter, Series, Site, UserRole
@@ -84,7 +84,7 @@ def _disable_series(demo_grid: definition.DemoGrid) -> None:
 def _user(name: str) -> User:
     user = User.objects.filter(username=name).first() or users.create(name, None)
     password = env.demo_password(name)
-    if not user.check_password(password):
+    if not passwords.is_right(user, password):
         user.set_password(password)
         user.save()
     return user

@@ -18,6 +18,7 @@ from monitor.access import audit
 from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.access.denials import Denials
+from monitor.accounts.remote_user import REFUSED_NAME
 from monitor.log import without_ping_keys
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
@@ -40,6 +41,7 @@ ASKS_PROVIDER = frozenset(
 # A login that is refused keeps what it has used up, such as a code or the challenge of a passkey, and takes
 # away the roles that the user has lost at the provider.
 LOGINS = frozenset({PROVIDER_LOGIN, "login/", "login/passkey/", "login/second-factor/"})
+REMOTE_LOGIN = "login of a remote user"
 # Not recorded: measured data, which say themselves who sent them, and a question that is sent as POST. An
 # invalid code of an agent is counted although its request is denied.
 NOT_RECORDED = frozenset(
@@ -64,7 +66,8 @@ class AuditMiddleware:
     """Write an event for each request that changed something, was denied, or ended with an error of ours.
 
     A change and its event are one transaction: without the event, there is no change. A request that is
-    refused changes nothing.
+    refused changes nothing. Where a name in a header is refused and the request goes on, the denial is one
+    event more, and takes none away.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -79,10 +82,11 @@ class AuditMiddleware:
             if _has_failed(request, status):
                 if _is_recorded(request):
                     transaction.set_rollback(True)
-            elif trail.changes or (_is_recorded(request) and _is_attributed(request)):
-                actor = _actor(request) if request.user.is_authenticated else _denied_actor(request)
-                audit.record(actor, _action(request, status, AuditOutcome.DONE), now, trail)
+            elif trail.changes or (_is_recorded(request) and _is_carried_out(request)):
+                audit.record(_actor(request), _action(request, status, AuditOutcome.DONE), now, trail)
         self._denials.flush(now)
+        if hasattr(request, REFUSED_NAME):
+            self._denials.add(*_refused_name(request, status), now)
         if _is_denied(request, status):
             self._denials.add(_denied_actor(request), _action(request, status, AuditOutcome.DENIED), now)
         elif status == HTTPStatus.INTERNAL_SERVER_ERROR and _is_recorded(request):
@@ -121,10 +125,13 @@ def _is_recorded(request: HttpRequest) -> bool:
     return hasattr(request, "is_recorded")
 
 
-def _is_attributed(request: HttpRequest) -> bool:
-    """Return whether a user sent the request, other than to log in, and was not asked to confirm first."""
-    is_answered = not hasattr(request, "failed_login") and not hasattr(request, "is_unconfirmed")
-    return request.user.is_authenticated and is_answered
+def _is_carried_out(request: HttpRequest) -> bool:
+    """Return whether a user sent the request, and was neither refused nor asked to confirm first.
+
+    A login, confirmation or connection that is refused says so as a failed login.
+    """
+    is_refused = hasattr(request, "failed_login") or hasattr(request, "is_unconfirmed")
+    return request.user.is_authenticated and not is_refused
 
 
 def _is_denied(request: HttpRequest, status: int) -> bool:
@@ -140,6 +147,13 @@ def _action(request: HttpRequest, status: int, outcome: AuditOutcome) -> Action:
     return Action(_channel(request), name, without_ping_keys(request.path), outcome, status)
 
 
+def _refused_name(request: HttpRequest, status: int) -> tuple[Actor, Action]:
+    """Return the denial of the name in a header, with the session or token by which the request went on."""
+    actor = replace(_actor(request), user=getattr(request, REFUSED_NAME))
+    target = without_ping_keys(request.path)
+    return actor, Action(_channel(request), REMOTE_LOGIN, target, AuditOutcome.DENIED, status)
+
+
 def _denied_actor(request: HttpRequest) -> Actor:
     """Return the actor; of a failed login, with the name that was given."""
     name = getattr(request, "failed_login", "")
@@ -147,16 +161,21 @@ def _denied_actor(request: HttpRequest) -> Actor:
 
 
 def _actor(request: HttpRequest) -> Actor:
+    """Return the user; of a request that leaves none, the one it has logged out, else the one it names.
+
+    A login in the browser of another user logs that one out, and is an act of the user that logs in.
+    """
     auth, session = getattr(request, "auth", None), ""
-    user = getattr(request, "logged_out", "")
     if isinstance(auth, Sender):
         user = auth.username
     elif isinstance(auth, ReporterKey):
         user = f"reporter {auth.reporter.name}"
-    elif not user and request.user.is_authenticated:
+    elif request.user.is_authenticated:
         user = request.user.get_username()
         if not hasattr(request, "api_token") and request.session.session_key:
             session = hashlib.sha256(request.session.session_key.encode()).hexdigest()[:8]
+    else:
+        user = getattr(request, "logged_out", "") or getattr(request, "failed_login", "")
     return Actor(user, getattr(request, "api_token", ""), session, client_address(request))
 
 

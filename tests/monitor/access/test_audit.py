@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import Group, User
-from django.core.management import call_command, get_commands
-from django.core.management.base import CommandError, OutputWrapper
+from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.urls import get_resolver, reverse
@@ -26,12 +23,11 @@ from monitor.access.audit_trail import MOST_CHANGES, Trail, audit_trail, note
 from monitor.access.denials import Denials
 from monitor.access.roles import Grant
 from monitor.api import api
-from monitor.management import recorded_commands
-from monitor.management.recorded_commands import RecordingUtility
 from monitor.models import ApiToken, AuditEvent, Hold, Series, Site
 from monitor.models.role import UserRole
 from monitor.models.token import OUTCOME, REPORT
 from monitor.pages.http.audit import NOT_RECORDED, PROVIDER_LOGIN
+from tests.monitor.access.test_recorded_commands import execute
 from tests.monitor.accounts import logins
 from tests.monitor.outside import reported_series
 from tests.monitor.pages import builders
@@ -231,17 +227,6 @@ def test_operators_read_the_record_by_api_page_and_command_and_others_do_not() -
         assert "POST /x" in printed.getvalue()
 
 
-def execute(*words: str) -> list[tuple[str, str, str, int]]:
-    """Execute a command as ``manage.py`` does, in the connection of the test."""
-    argv = ["manage.py", *words]
-    command = RecordingUtility(argv).fetch_command(words[0])
-    command.stdout, command.stderr = (OutputWrapper(StringIO()) for _ in range(2))
-    options = vars(command.create_parser(*argv[:2]).parse_args(argv[2:]))
-    with contextlib.suppress(CommandError):
-        command.execute(**options)
-    return list(AuditEvent.objects.order_by("pk").values_list("action", "target", "outcome", "status"))
-
-
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
@@ -265,42 +250,6 @@ def test_the_page_selects_events(query: dict[str, str], shown: set[str]) -> None
     operator = browser_of(user_with(UserRole.OPERATOR, "oscar"))
     page = operator.get("/audit/", query).content.decode()
     assert {path for path in ("/holds/site/ncsa/act/", "/series/ring/run-now/") if path in page} == shown
-
-
-def test_commands_that_change_something_are_recorded_with_their_arguments() -> None:
-    builders.user("bob")
-    assert execute("access", "list") == []
-    assert execute("access", "grant", "bob", "viewer") == [
-        ("manage.py access", "grant bob viewer", "done", 0)
-    ]
-    event = AuditEvent.objects.get()
-    assert event.user.endswith("(command line)")
-    assert event.changes[0]["name"] == "bob: viewer"
-
-
-def test_commands_record_what_they_changed(circle: Series, tmp_path: Path) -> None:
-    file = tmp_path / "grid.yaml"
-    file.write_text("version: 1\nsites:\n  rice: {}\n")
-    execute("grid", "apply", str(file))
-    execute("hold", "pause", "--series=circle", "--why=disk swap")
-    execute("hold", "resume", "--series=circle", "--why=new disks")
-    done = AuditEvent.objects.filter(outcome="done").order_by("pk")
-    changes = [(change["kind"], change["name"]) for event in done for change in event.changes]
-    assert changes == [("site", "rice"), ("series", "circle"), ("series", "circle")]
-
-
-def test_a_failed_command_is_recorded_with_its_exit_status() -> None:
-    assert execute("access", "grant", "stranger", "viewer") == [
-        ("manage.py access", "grant stranger viewer", "failed", 1)
-    ]
-
-
-def test_a_command_that_works_in_parts_is_recorded_before_it_works() -> None:
-    place = "pause --series=none --why=x"
-    assert execute("hold", *place.split()) == [
-        ("manage.py hold", place, "begun", 0),
-        ("manage.py hold", place, "failed", 1),
-    ]
 
 
 @pytest.fixture
@@ -366,13 +315,6 @@ def test_no_operation_for_measured_data_is_recorded() -> None:
                 sending.add(re.sub(r"{(\w+)}", r"<\1>", path.lstrip("/")))
     assert "api/v1/reports" in sending
     assert sending <= NOT_RECORDED
-
-
-def test_each_command_has_a_decision_on_its_record() -> None:
-    own = {name for name, app in get_commands().items() if app == "monitor"}
-    decided = set(recorded_commands.CHANGING) | recorded_commands.READING
-    assert own - decided == set()
-    assert decided - own == set()
 
 
 def test_roles_and_tokens_are_managed_by_command() -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
 from monitor.models import ApiToken, AuditEvent
-from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in
+from tests.monitor.accounts.device import Device, options_of
+from tests.monitor.accounts.logins import add_app, as_confirmed, code_of, confirm, is_logged_in, log_in
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db(transaction=True)  # allauth announces after the commit
@@ -61,3 +63,15 @@ def test_a_new_password_asks_about_tokens(browser: Client, reader: User, is_aske
     browser.post("/account/password/", {**form, **({"revoke_tokens": "1"} if is_asked else {})})
     assert (ApiToken.objects.find(text) is None) == is_asked
     assert is_logged_in(browser)
+    assert changes("password") == [("set", "set anew")]
+
+
+def test_a_renamed_passkey_is_listed_with_both_names(browser: Client, reader: User) -> None:
+    browser.defaults["SERVER_NAME"] = "localhost"  # passkeys need a name
+    log_in(browser, reader)
+    device, page = Device(), "/account/passkeys/add/"
+    credential = device.register(options_of(as_confirmed(browser, reader), page))
+    browser.post(page, {"name": "Laptop", "credential": credential})
+    passkey = Authenticator.objects.get(user=reader, type="webauthn")
+    browser.post(f"/account/passkeys/{passkey.pk}/rename/", {"name": "Key"})
+    assert changes("passkey") == [("Laptop", "Key")]

@@ -301,7 +301,7 @@ def test_an_identity_without_a_login_for_long_is_suspended_with_an_event(
     assert identity.suspended == "no login by the provider for 9 days"
     assert UserSession.objects.count() == 0
     event = AuditEvent.objects.get(action="identity suspended")
-    assert (event.channel, event.changes[0]["after"]) == ("service", f"suspended: {identity.suspended}")
+    assert (event.channel, event.changes[-1]["after"]) == ("service", f"suspended: {identity.suspended}")
 
 
 @pytest.mark.django_db(transaction=True)
