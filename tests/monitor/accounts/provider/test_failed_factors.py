@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
-from django.core.mail import EmailMessage
 from django.test import Client
 from pytest_django import Settings
 
+from monitor.models import AccountMail
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import code_of, log_in
 from tests.monitor.accounts.provider.openid_provider import OpenIdProvider
@@ -31,7 +31,6 @@ def test_page_and_mail_name_the_step_that_was_right_and_what_helps(
     browser_elsewhere: Browsers,
     op: OpenIdProvider,
     settings: Settings,
-    mailoutbox: list[EmailMessage],
 ) -> None:
     """An account of the provider has no password, which could be right or changed."""
     settings.EMAIL_HOST = "mail.example.org"
@@ -45,7 +44,7 @@ def test_page_and_mail_name_the_step_that_was_right_and_what_helps(
         first = op.log_in(browser) if step == "provider" else log_in(browser, reader)
         assert first["Location"] == STEP
         browser.post(STEP, {"code": code})
-    texts = [own.get("/account/").content.decode(), mailoutbox[0].body]
+    texts = [own.get("/account/").content.decode(), AccountMail.objects.get().text]
     for each, (right, remedy) in STEPS.items():
         assert [f"{right} was right" in texts[0], f"The {right} of your account" in texts[1]] == [
             each == step
