@@ -22,7 +22,7 @@ METRICS = (
 )
 
 
-class PublishedError(NamedTuple):
+class PublishedForecastError(NamedTuple):
     """A mean relative error and the coefficient of variation of the errors, both in per cent."""
 
     percent: float
@@ -33,15 +33,15 @@ def _columns(*cells: float) -> dict[str, float]:
     return dict(zip(METRICS, cells, strict=True))
 
 
-def _errors(*cells: tuple[float, float]) -> dict[str, PublishedError]:
-    return {metric: PublishedError(*cell) for metric, cell in zip(METRICS, cells, strict=True)}
+def _errors(*cells: tuple[float, float]) -> dict[str, PublishedForecastError]:
+    return {metric: PublishedForecastError(*cell) for metric, cell in zip(METRICS, cells, strict=True)}
 
 
 MEAN_SECONDS: Mapping[str, float] = _columns(816.61, 715.45, 608.07, 33.50, 17.42, 312.89, 107.37)
 STDEV_SECONDS: Mapping[str, float] = _columns(112.52, 103.74, 72.16, 37.65, 5.82, 19.93, 77.79)
 # By the name of the method in ``forecasting/methods/``. How many first pairs the fixed training set had was
 # not published.
-ERRORS: Mapping[str, Mapping[str, PublishedError]] = {
+ERRORS: Mapping[str, Mapping[str, PublishedForecastError]] = {
     "nws": _errors(
         (8.57, 90.32), (8.47, 95.66), (7.92, 106.65), (29.44, 97.99), (3.84, 165.64), (4.39, 80.45),
         (29.37, 91.05),

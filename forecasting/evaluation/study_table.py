@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, STDEV_SECONDS, PublishedError
+from forecasting.evaluation.published_predictions import (
+    ERRORS,
+    MEAN_SECONDS,
+    STDEV_SECONDS,
+    PublishedForecastError,
+)
 from forecasting.evaluation.study import METHODS, StudyCell, StudyColumn
 
 UNDEFINED = "-"
@@ -62,11 +67,11 @@ def _error_text(cell: StudyCell) -> str:
     return f"{100 * cell.relative_error:.2f} ({variation})"
 
 
-def _published_text(error: PublishedError | None) -> str:
+def _published_text(error: PublishedForecastError | None) -> str:
     return UNDEFINED if error is None else f"{error.percent:.2f} ({error.variation_percent:.1f})"
 
 
-def _difference_text(cell: StudyCell, error: PublishedError | None) -> str:
+def _difference_text(cell: StudyCell, error: PublishedForecastError | None) -> str:
     if cell.relative_error is None or error is None:
         return UNDEFINED
     return f"{100 * cell.relative_error - error.percent:+.2f}"

@@ -61,7 +61,7 @@ class Outcomes:
 
 
 @dataclass(frozen=True)
-class HourCounts:
+class HoursTogether:
     """The *hours* of the grid in which two probes ran, and in how many of them they *passed*."""
 
     hours: int
@@ -96,7 +96,7 @@ def outcomes(series: Collection[Series], since: datetime | None, now: datetime) 
 
 def passed_together(
     series: Collection[Series], probes: tuple[str, str], since: datetime | None, now: datetime, scale: float
-) -> HourCounts:
+) -> HoursTogether:
     """Return in how many hours of the grid both *probes* ran and each of their runs passed.
 
     *scale* is the number of seconds of the grid per second. Excused failures count as failures.
@@ -114,7 +114,7 @@ def passed_together(
         )
     )
     both = counted.filter(probes=len(probes))
-    return HourCounts(both.count(), both.filter(bad=0).count())
+    return HoursTogether(both.count(), both.filter(bad=0).count())
 
 
 def _grouped(

@@ -14,7 +14,7 @@ from monitor.performance import passed_runs
 from monitor.performance.passed_runs import TOTALS
 from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
 from monitor.reports.normalised import NormalisedLine, normalised
-from monitor.reports.outcomes import HourCounts, Outcomes, outcomes, passed_together
+from monitor.reports.outcomes import HoursTogether, Outcomes, outcomes, passed_together
 from monitor.reports.published_numbers import GRIDS
 from monitor.series.segments import current_bindings
 
@@ -83,7 +83,7 @@ class StudyReport:
     weathers: Sequence[DemoWeather]
     scale: float
     outcomes: Outcomes
-    together: HourCounts
+    together: HoursTogether
     probe_of: Mapping[str, str]
     statistics: Mapping[str, SeriesStatistics]
     left_out: Sequence[str]
