@@ -19,6 +19,7 @@ from django.db.models import F
 
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.models import AccountMail
+from monitor.models.account_mail import LONGEST_PAUSE
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
+FIRST_PAUSE = timedelta(seconds=30)
 BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
 PERMANENT = 500  # the lowest code of SMTP with which a server refuses for good
 # The mail server has answered about one mail: it may accept the others.

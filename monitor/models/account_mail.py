@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import models
 
-if TYPE_CHECKING:
-    from datetime import datetime
+LONGEST_PAUSE = timedelta(hours=1)  # between two attempts
 
 
 class AccountMailQuerySet(models.QuerySet["AccountMail"]):
     def due(self, now: datetime) -> AccountMailQuerySet:
-        return self.filter(due_at__lte=now)
+        """Return the mails to send at *now*; one that waits longer than a pause was stored by a clock ahead."""
+        return self.exclude(due_at__range=(now + datetime.resolution, now + LONGEST_PAUSE))
 
 
 class AccountMail(models.Model):

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from monitor import accounts
 from monitor.accounts import doors, factor_duty, identities, sessions
-from monitor.models import DoorOpening, Hold, Identity, PasskeyChallenge, SecondFactorTerm
+from monitor.models import AccountMail, DoorOpening, Hold, Identity, PasskeyChallenge, SecondFactorTerm
 from monitor.models.passkey import MOST_OF_BROWSER, VALID, Ceremony
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
@@ -101,6 +101,12 @@ def _use(user: User, now: datetime) -> bool:
     return not UserSession.objects.filter(last_seen_at__gt=timezone.now()).exists()
 
 
+def _mail(user: User, now: datetime) -> bool:
+    """It is sent at the next opportunity, and not in a year."""
+    AccountMail.objects.create(user=user, subject="x", text="y", due_at=now + AHEAD, until=now + 2 * AHEAD)
+    return AccountMail.objects.due(now).exists()
+
+
 CHECKED: Mapping[str, Callable[[User, datetime], bool]] = {
     "identity.verified_at": _login,
     "identity.valid_until": _login,
@@ -111,6 +117,7 @@ CHECKED: Mapping[str, Callable[[User, datetime], bool]] = {
     "secondfactorterm.disconnected_at": _disconnected_term,
     "passkeychallenge.expires_at": _challenge,
     "usersession.last_seen_at": _use,
+    "accountmail.due_at": _mail,
 }
 # Why the times of a table need no test here, or one of them.
 OTHERS: Mapping[str, str] = {
@@ -119,6 +126,7 @@ OTHERS: Mapping[str, str] = {
     "session": "a session keeps the end that its login has stored; a dismissal ends it at once",
     "usersession.created_at": "shown only",
     "authenticator": "shown only",
+    "accountmail.until": "the mail is sent, and not given up, for longer",
     "user": "shown only",
     "socialaccount": "not read",
     "socialtoken": "never stored",

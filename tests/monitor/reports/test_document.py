@@ -105,7 +105,8 @@ def test_every_part_of_the_study_has_its_table_or_figure(html: str) -> None:
         "Errors of circle: failed runs by cause",
         "Correlation of preco with gather",
         "Total (iii) of preco (24 runs) and gather (24 runs) over time, normalised",
-        "Mean relative errors of forecasts of preco from gather",
+        "Stages of preco beside those of PreCo on TeraGrid, seconds",
+        "Predictions of preco from gather, beside those of PreCo from Gather on TeraGrid",
     ):
         assert any(title.startswith(beginning) for title in titles), beginning
 

@@ -41,8 +41,9 @@ class CertifiedProvider:
         return self.proxy.origin
 
     def knows(self, subject: str, **claims: Any) -> None:
-        """Let the provider say this about the user *subject* from now on."""
-        httpx.put(f"{self.direct}/users/{quote(subject)}", json=claims, timeout=60).raise_for_status()
+        """Let the provider say this about the user *subject* from now on; it calls it so if not otherwise."""
+        said = {"preferred_username": subject, **claims}
+        httpx.put(f"{self.direct}/users/{quote(subject)}", json=said, timeout=60).raise_for_status()
 
 
 @dataclass
