@@ -12,7 +12,7 @@ LONGEST_PAUSE = timedelta(hours=1)  # between two attempts
 
 class AccountMailQuerySet(models.QuerySet["AccountMail"]):
     def due(self, now: datetime) -> AccountMailQuerySet:
-        """Return the mails to send at *now*; one that waits longer than a pause was stored by a clock ahead."""
+        """Return the mails to send at *now*, with those of a clock ahead, which wait longer than any pause."""
         return self.exclude(due_at__range=(now + datetime.resolution, now + LONGEST_PAUSE))
 
 
