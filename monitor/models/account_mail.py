@@ -12,7 +12,7 @@ LONGEST_PAUSE = timedelta(hours=1)  # between two attempts
 
 class AccountMailQuerySet(models.QuerySet["AccountMail"]):
     def due(self, now: datetime) -> AccountMailQuerySet:
-        """Return the mails to send at *now*, with those of a clock ahead, which wait longer than any pause."""
+        """Return the mails to send at *now*; one of a clock ahead waits longer than any pause, and is due."""
         return self.exclude(due_at__range=(now + datetime.resolution, now + LONGEST_PAUSE))
 
 
