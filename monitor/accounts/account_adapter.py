@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
     from django.http import HttpRequest, HttpResponse
 
+_WAYS = "ways_to_confirm"  # the attribute of a request with what it was told
 _MESSAGES = {
     "mfa/messages/totp_activated.txt": "Authenticator app added.",
     "mfa/messages/totp_deactivated.txt": "Authenticator app removed.",
@@ -60,6 +61,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """Return the ways in which *user* can confirm that it is the owner of the account.
+
+        A page that is opened asks several times, and is told the same; a form that is sent asks anew.
+        """
+        if self.request is None or self.request.method != "GET":
+            return self._ways_to_confirm(user)
+        told: dict[Any, list[dict[str, Any]]] = self.request.__dict__.setdefault(_WAYS, {})
+        if user.pk not in told:
+            told[user.pk] = self._ways_to_confirm(user)
+        return list(told[user.pk])
+
+    def _ways_to_confirm(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
+        """Return the ways of *user* now.
 
         A password without a local door is inactive, here as well. The provider confirms by itself where its
         tokens say when the user was authenticated; else a second factor here, if there is one, does instead.

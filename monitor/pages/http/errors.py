@@ -6,8 +6,11 @@ import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from django.contrib.auth.views import redirect_to_login
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost
 from django.shortcuts import render
+from django.urls import reverse
 from django.views import defaults
 
 from monitor.access.roles import takes_last_administrator
@@ -20,7 +23,12 @@ if TYPE_CHECKING:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django refuses, for example because of its Host header."""
+    """Answer a request that Django refuses, for example because of its Host header.
+
+    A page whose session ended while it was made leads to the login, as the next one would.
+    """
+    if isinstance(exception, SessionInterrupted) and not _is_api(request):
+        return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("overview"))
     if _is_api(request):
         detail = str(exception) or "the request cannot be read"
         if isinstance(exception, DisallowedHost):  # Django's text names a setting that gridcast does not have

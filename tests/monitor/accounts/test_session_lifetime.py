@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import DataError, connection
 from django.test import Client
 from django.utils import timezone
 
 from monitor.accounts.session_store import ENDS_AT
-from tests.monitor.accounts.logins import add_app, is_logged_in, log_in
+from tests.monitor.accounts.logins import add_app, confirm, is_logged_in, log_in
 
 pytestmark = pytest.mark.django_db
 
@@ -58,3 +61,34 @@ def test_a_session_that_has_ended_is_over(browser: Client, reader: User) -> None
     log_in(browser, reader)
     end(browser, timezone.now() - timedelta(seconds=1))
     assert not is_logged_in(browser)
+
+
+def _saving(refused_by: type[Exception] | None) -> Callable[..., Any]:
+    """Delete all sessions just before one is saved; with *refused_by*, refuse to save it."""
+
+    def execute(call: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith('UPDATE "django_session"'):
+            if refused_by is not None:
+                raise refused_by("planted")
+            Session.objects.all().delete()
+        return call(sql, params, many, context)
+
+    return execute
+
+
+def test_a_page_whose_session_ends_meanwhile_leads_to_the_login(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    confirm(browser)
+    with connection.execute_wrapper(_saving(None)):
+        opened = browser.get("/account/app/")  # it stores the key of the app in the session
+    assert (opened.status_code, opened["Location"]) == (302, "/login/?next=/account/app/")
+
+
+def test_a_session_that_the_database_does_not_store_has_not_ended(browser: Client, reader: User) -> None:
+    log_in(browser, reader)
+    confirm(browser)
+    browser.raise_request_exception = False
+    with connection.execute_wrapper(_saving(DataError)):
+        answer = browser.get("/account/app/")
+    assert (answer.status_code, "could not be computed" in answer.content.decode()) == (500, True)
+    assert is_logged_in(browser)
