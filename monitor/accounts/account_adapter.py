@@ -62,7 +62,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """Return the ways in which *user* can confirm that it is the owner of the account.
 
-        A page that is opened asks several times, and is told the same; a form that is sent asks anew.
+        A page that is opened asks several times, and is told the same; a form that is sent asks again.
         """
         if self.request is None or self.request.method != "GET":
             return self._ways_to_confirm(user)
