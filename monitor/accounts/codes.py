@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from allauth.mfa.utils import decrypt
-from django.contrib.auth.models import User
 from django.db import transaction
+
+from monitor.models import Identity
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
@@ -54,8 +55,11 @@ def locked_factors(user: AbstractBaseUser) -> Iterator[None]:
 
 
 def lock_factors(user: AbstractBaseUser) -> None:
-    """Hold the factors of *user* until the transaction ends, as ``locked_factors``."""
-    list(User.objects.select_for_update(no_key=True).filter(pk=user.pk).values_list("pk"))
+    """Hold the factors of *user* until the transaction ends, as ``locked_factors``.
+
+    The lock is that of its identities: who can come in changes in one order.
+    """
+    Identity.objects.lock_of(user.pk)
 
 
 def normalised(text: str) -> str:

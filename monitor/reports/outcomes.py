@@ -19,6 +19,7 @@ from monitor.models.run import JUDGED, State
 
 if TYPE_CHECKING:
     from monitor.models import Series
+    from monitor.models.run import RunQuerySet
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,7 @@ class HoursTogether:
 
 def outcomes(series: Collection[Series], since: datetime | None, now: datetime) -> Outcomes | None:
     """Return the outcomes of the runs of *series* from *since* to *now*; None if there are none."""
-    runs = Run.objects.filter(series__in=series, slot__lte=now, state__in=JUDGED).order_by()
-    if since is not None:
-        runs = runs.filter(slot__gte=since)
+    runs = _judged(series, since, now)
     ends = runs.aggregate(first=Min("slot"), last=Max("slot"))
     if ends["first"] is None:
         return None
@@ -101,10 +100,7 @@ def passed_together(
 
     *scale* is the number of seconds of the grid per second. Excused failures count as failures.
     """
-    bound = [member for member in series if member.probe in probes]
-    runs = Run.objects.filter(series__in=bound, slot__lte=now, state__in=JUDGED).order_by()
-    if since is not None:
-        runs = runs.filter(slot__gte=since)
+    runs = _judged([member for member in series if member.probe in probes], since, now)
     hour = Floor(Extract("slot", "epoch") * Value(scale / 3600.0, FloatField()))
     counted = (
         runs.annotate(hour=hour)
@@ -115,6 +111,12 @@ def passed_together(
     )
     both = counted.filter(probes=len(probes))
     return HoursTogether(both.count(), both.filter(bad=0).count())
+
+
+def _judged(series: Collection[Series], since: datetime | None, now: datetime) -> RunQuerySet:
+    """Return the runs of *series* from *since* to *now* that passed or failed, in no order."""
+    runs = Run.objects.filter(series__in=series, slot__lte=now, state__in=JUDGED).order_by()
+    return runs if since is None else runs.filter(slot__gte=since)
 
 
 def _grouped(

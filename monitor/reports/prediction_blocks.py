@@ -10,14 +10,12 @@ from monitor.performance.probe_correlation import Lag, StageCorrelation
 from monitor.performance.tables import UNDEFINED, correlation_table, label
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
-from monitor.reports.duration_blocks import unit
+from monitor.reports.duration_blocks import GATHER, PRECO, unit
 from monitor.reports.published_numbers import GRIDS, TERAGRID, PublishedGrid
 
 if TYPE_CHECKING:
     from monitor.performance.series_statistics import ProbeCorrelation
     from monitor.reports.study_report import StudyReport
-
-PRECO, GATHER = "preco", "gather"  # whose correlation was published
 
 
 def correlation_blocks(report: StudyReport) -> Iterator[Block]:

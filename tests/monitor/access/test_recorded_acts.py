@@ -55,7 +55,7 @@ MESSAGES = {
     "POST settings/webhooks/test/<slug:name>/",
 }
 COOKIES = {"POST account/defaults/", "POST account/time-zone/"}
-# They replace a window by itself, for another reason.
+# These acts list a window with the same value before and after.
 REPEATED = {"PATCH /maintenance/{window}", "POST maintenance/windows/<slug:name>/edit/"}
 # What the table of access sends asks for nothing new there, or is a form that is shown again.
 UNCHANGED = {
