@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import smtplib
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from django.db import transaction
 from django.db.models import F
 
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.egress.backoff import pause_after
 from monitor.models import AccountMail
 from monitor.models.account_mail import LONGEST_PAUSE
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
-FIRST_PAUSE = timedelta(seconds=30)
 BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
 PERMANENT = 500  # the lowest code of SMTP with which a server refuses for good
 # The mail server has answered about one mail: it may accept the others.
@@ -58,11 +57,6 @@ def deliver_due(now: datetime) -> int:
     return attempted
 
 
-def pause(attempts: int) -> timedelta:
-    """Return the back-off after *attempts* failed attempts."""
-    return min(FIRST_PAUSE * int(4 ** min(attempts - 1, 10)), LONGEST_PAUSE)
-
-
 @transaction.atomic
 def _claim(now: datetime) -> AccountMail | None:
     """Return a mail that is due, and postpone it; delete those that are of no use any more."""
@@ -72,7 +66,8 @@ def _claim(now: datetime) -> AccountMail | None:
     # In no order: a mail because of which the server hangs must not hold back the others again and again.
     mail = AccountMail.objects.due(now).select_related("user").order_by("?").first()
     if mail is not None:
-        mail.attempts, mail.due_at = mail.attempts + 1, now + pause(mail.attempts + 1)
+        mail.attempts += 1
+        mail.due_at = now + pause_after(mail.attempts, longest=LONGEST_PAUSE)
         AccountMail.objects.filter(pk=mail.pk).update(attempts=mail.attempts, due_at=mail.due_at)
     return mail
 

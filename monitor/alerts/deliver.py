@@ -6,7 +6,6 @@ import logging
 import queue
 import threading
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from monitor.alerts.announcements import Decision, Handling, decision_of, open_a
 from monitor.alerts.channels.base import Message, NotDelivered, NotifierError
 from monitor.celery import BROKER_REFUSES, app
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.egress.backoff import FIRST_PAUSE, pause_after
 from monitor.models import Incident, Notification
 from monitor.models.alert import Event
 from monitor.models.incident import IncidentAction
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 logger = logging.getLogger(__name__)
-MAX_ATTEMPTS = 6
-FIRST_PAUSE = timedelta(seconds=30)  # each pause is four times the one before: all attempts take three hours
+MAX_ATTEMPTS = 6  # all attempts take three hours
 SEND_SECONDS = 20.0
 WITHHELD_CHARACTERS = 300  # of the reason
 BUSY_SECONDS = 30.0  # one task delivers for this long, the next task the rest
@@ -64,11 +63,6 @@ def deliver_due(now: datetime, *, limit_seconds: float = SEND_SECONDS) -> int:
             _record(notification, error, now)
             attempted += 1
     return attempted
-
-
-def pause(attempts: int) -> timedelta:
-    """Return the back-off after *attempts* failed attempts."""
-    return FIRST_PAUSE * int(4 ** (attempts - 1))
 
 
 def message(notification: Notification) -> Message:
@@ -149,7 +143,7 @@ def _claim(now: datetime) -> Notification | None:
                 notification.due_at = now + FIRST_PAUSE
             else:
                 notification.attempts += 1
-                notification.due_at = now + pause(notification.attempts)
+                notification.due_at = now + pause_after(notification.attempts)
             notification.save(update_fields=["attempts", "due_at", "withheld"])
             if decision.handling == Handling.SEND:
                 return notification

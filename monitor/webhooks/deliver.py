@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.egress.backoff import pause_after
 from monitor.models import WebhookDelivery, WebhookReceiver
 from monitor.models.webhook import DeliveryState
 from monitor.webhooks import destination, signature
@@ -26,8 +27,7 @@ from monitor.webhooks.receivers import disable_gone, obey
 from monitor.webhooks.signature import InvalidSecret
 
 logger = logging.getLogger(__name__)
-MAX_ATTEMPTS = 7
-FIRST_PAUSE = timedelta(seconds=30)  # each pause is four times the one before: all attempts take eleven hours
+MAX_ATTEMPTS = 7  # all attempts take eleven hours
 MAX_REFUSALS = 3  # attempts of a message that the receiver answers with 4xx: it will not like it later
 _TEMPORARY = frozenset({408, 425, 429})  # of 4xx
 AT_ONCE = 8  # webhooks
@@ -64,11 +64,6 @@ def deliver_webhooks(now: datetime, poster: Poster | None = None) -> int:
             if not handled and not attempts:
                 break
     return attempted
-
-
-def pause(attempts: int) -> timedelta:
-    """Return the back-off after *attempts* failed attempts."""
-    return FIRST_PAUSE * int(4 ** (attempts - 1))
 
 
 def redeliver(delivery: WebhookDelivery, now: datetime) -> None:
@@ -137,10 +132,10 @@ def _record(attempt: DeliveryAttempt, now: datetime) -> None:
         row.update(state=DeliveryState.DELIVERED, attempts=attempts, error="", due_at=None, ended_at=now)
         return
     if refusal is not None and refusal.is_gone:
-        row.update(attempts=attempts, error=error, due_at=now + pause(attempts))
+        row.update(attempts=attempts, error=error, due_at=now + pause_after(attempts))
         disable_gone(delivery.webhook, error, now)
         return
-    wait = pause(attempts)
+    wait = pause_after(attempts)
     if refusal is not None and refusal.retry_seconds is not None:
         resume_at = obey(delivery.webhook.url, refusal.retry_seconds, error, now)
         wait = max(wait, resume_at - now)

@@ -15,6 +15,7 @@ from pytest_django import Settings
 
 from monitor import tasks
 from monitor.accounts import identities, mail
+from monitor.egress.backoff import pause_after
 from monitor.models import AccountMail, Identity
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
@@ -78,11 +79,11 @@ def test_a_mail_server_that_hangs_is_asked_once_and_all_mails_wait(server: Mailb
     users = users_with_mail(50, since=now)
     server.mode = HANGS
     assert [mail.deliver_due(now), mail.deliver_due(now)] == [1, 0]
-    later = now + mail.pause(1)
+    later = now + pause_after(1)
     assert mail.deliver_due(later) == 1, "again after the pause, and the next pause is longer"
     server.mode = "accepts"
-    assert mail.deliver_due(later + mail.pause(1)) == 0
-    assert mail.deliver_due(later + mail.pause(2)) == 50
+    assert mail.deliver_due(later + pause_after(1)) == 0
+    assert mail.deliver_due(later + pause_after(2)) == 50
     assert recipients(server) == sorted(user.email for user in users)
 
 
@@ -115,9 +116,13 @@ def test_a_mail_goes_to_the_present_address_and_not_after_its_use(server: Mailbo
     assert not AccountMail.objects.exists()
 
 
-def test_the_pauses_between_attempts_grow_to_an_hour() -> None:
-    minutes = [mail.pause(attempts).total_seconds() / 60 for attempts in (1, 2, 3, 4, 5, 30_000)]
-    assert minutes == [0.5, 2, 8, 32, 60, 60]
+def test_a_mail_is_tried_every_hour_however_often_it_has_failed(server: Mailbox) -> None:
+    now = timezone.now()
+    users_with_mail(1, since=now)
+    server.mode = HANGS
+    AccountMail.objects.update(attempts=30_000)
+    assert mail.deliver_due(now) == 1
+    assert AccountMail.objects.get().due_at == now + timedelta(hours=1)
 
 
 def test_a_user_that_logs_in_while_others_are_warned_is_not_warned(

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from monitor.alerts.deliver import FIRST_PAUSE, deliver_due
+from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
 from monitor.alerts.write import GROUP_WAIT
+from monitor.egress.backoff import FIRST_PAUSE
 from monitor.failures import incident_actions
 from monitor.models import (
     Alert,

@@ -12,11 +12,12 @@ from django.test.utils import CaptureQueriesContext
 
 from monitor.access import roles
 from monitor.access.roles import Grant
-from monitor.alerts.deliver import FIRST_PAUSE, deliver_due
+from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
 from monitor.alerts.replay import watched_series
+from monitor.egress.backoff import FIRST_PAUSE
 from monitor.failures import incident_actions
 from monitor.gridfile.define import AlertDefinition, define
 from monitor.models import (

@@ -11,10 +11,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from monitor.egress.backoff import pause_after
 from monitor.models import ApiToken, Series, Webhook, WebhookDelivery
 from monitor.models.token import MANAGE, READ
 from monitor.models.webhook import DeliveryState
-from monitor.webhooks.deliver import MAX_REFUSALS, deliver_webhooks, pause
+from monitor.webhooks.deliver import MAX_REFUSALS, deliver_webhooks
 from tests.monitor.pages import builders
 from tests.monitor.receivers import ACCEPTS, REFUSES, Hook, hook
 
@@ -102,7 +103,7 @@ def test_a_dead_message_is_listed_and_delivered_again(client: Client, ring: Seri
     builders.passed(ring, now - timedelta(minutes=1))
     for attempt in range(1, MAX_REFUSALS + 1):
         deliver_webhooks(now)
-        now += pause(attempt)
+        now += pause_after(attempt)
     path = "/api/v1/webhooks/ops/deliveries"
     (dead,) = client.get(path, {"state": "dead"}).json()["deliveries"]
     assert (dead["attempts"], dead["event"], dead["subject"]) == (MAX_REFUSALS, "run.ended", "ring")

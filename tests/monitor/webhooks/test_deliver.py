@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.depot.rollups.worker import gather
+from monitor.egress.backoff import pause_after
 from monitor.failures.classify_runs import classify_runs
 from monitor.models import (
     AuditEvent,
@@ -141,7 +142,7 @@ def test_messages_are_sent_in_order_and_wait_for_the_first(ring: Series, receive
     receiver.mode = ACCEPTS
     deliver.deliver_webhooks(timezone.now())
     assert receiver.requests == [], "the pause is not over"
-    deliver.deliver_webhooks(timezone.now() + deliver.pause(1))
+    deliver.deliver_webhooks(timezone.now() + pause_after(1))
     assert [data["id"] for data in receiver.data()] == [str(run.pk) for run in runs]
     assert states() == [DeliveryState.DELIVERED] * 3
 
@@ -168,7 +169,7 @@ def test_a_message_that_is_never_accepted_is_dead_and_lets_the_next_pass(
     run_and_deliver(ring, 2)
     now = timezone.now()
     for attempt in range(1, attempts):
-        now += deliver.pause(attempt)
+        now += pause_after(attempt)
         deliver.deliver_webhooks(now)
     first, second = WebhookDelivery.objects.order_by("pk")
     assert (first.state, first.attempts, first.due_at) == (DeliveryState.DEAD, attempts, None)
