@@ -94,7 +94,10 @@ _LOOPBACK_HOSTS = "localhost,127.0.0.1,[::1]"
 # What Django accepts in the header Host, without a port; a dot before a name stands for all names below it.
 _HOST = re.compile(r"\.?[a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\]", re.IGNORECASE | re.ASCII)
 _BROKER_SCHEMES = ("redis://", "rediss://", "redis+socket://")
-STATE_ENTRIES = ("secrets", "secrets/secret-key", "spool", "run", "static")  # what we trust
+STATE_ENTRIES = (  # what we read, execute or write; servers examine their data directories themselves
+    "secrets", "secrets/secret-key", "spool", "run", "static", "series", "log", "purpose", "site-policy.json",
+    "storage", "testbed", "wan",
+)  # fmt: skip
 _FIRST_CONTENTS = {"secrets"}  # may exist before the directory is first used for anything else
 
 

@@ -216,6 +216,9 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = (
 )
 # Never let the broker redeliver: the leases in the ledger decide what is run again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 24 * 3600, "socket_timeout": 5}
+# Without a file: the intervals are short, and a schedule that is kept is a pickle, which another user could
+# write where the file's directory permits it, or which a full disk or a kill leaves half written.
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "monitor.tasks.tick", "schedule": 2.0, "options": {"expires": 10}},
     "heartbeat": {

@@ -78,8 +78,7 @@ class Installation:
         can take the address before the web server is up, or while it is restarted.
         """
         web = [*GUNICORN, "monitor.wsgi", f"--bind=fd://{listener.fileno()}"]
-        schedule = self.var / "run" / "beat"
-        beat = [*CELERY, "beat", f"--schedule={schedule}", "--pidfile=", "--loglevel=WARNING"]
+        beat = [*CELERY, "beat", "--pidfile=", "--loglevel=WARNING"]
         control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
         reporter = [*CELERY, *WORKER, "--queues=reporter.home", f"--concurrency={self.capacity + 1}"]
         checks = {"ready": self._web_answers, "alive": self._web_answers}

@@ -85,7 +85,7 @@ def measure() -> list[Result]:
     with (
         tempfile.TemporaryDirectory() as directory,
         web.serving("monitor.wsgi") as (host, port),
-        _upkeep(Path(directory)) if HAS_UPKEEP else nullcontext(),
+        _upkeep() if HAS_UPKEEP else nullcontext(),
     ):
         state = Path(directory)
         for name in ["reference", *names]:
@@ -188,9 +188,9 @@ def _deliver(
 
 
 @contextmanager
-def _upkeep(directory: Path) -> Iterator[None]:
+def _upkeep() -> Iterator[None]:
     """Run the scheduler and the control worker, as ``make serve`` does."""
-    beat = [*CELERY, "beat", f"--schedule={directory / 'beat'}", "--pidfile=", "--loglevel=WARNING"]
+    beat = [*CELERY, "beat", "--pidfile=", "--loglevel=WARNING"]
     control = [*CELERY, *WORKER, "--queues=control", "--concurrency=2"]
     environment = {**os.environ, **ONE_THREAD, **SKIP_CHECKS}
     with ExitStack() as stack:

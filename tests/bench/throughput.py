@@ -119,11 +119,10 @@ def _bare_worker() -> Iterator[None]:
 @contextlib.contextmanager
 def _gridcast() -> Iterator[None]:
     ours = "--app=monitor.celery"
-    schedule = make_var_directory(settings.VAR_DIR / "run") / "beat"
     with (
         _started(ours, *WORKER, "--queues=reporter.home", f"--concurrency={PROCESSES}", "-n", "reporter@%h"),
         _started(ours, *WORKER, "--queues=control", "--concurrency=1", "-n", "control@%h"),
-        _started(ours, "beat", f"--schedule={schedule}", "--pidfile=", "--loglevel=WARNING"),
+        _started(ours, "beat", "--pidfile=", "--loglevel=WARNING"),
     ):
         yield
 

@@ -137,6 +137,7 @@ def relocated_data(place: Path, patch: Patch) -> str:
     return refusal(lambda: places.make_relocation(place / "var"))
 
 
+ROOT = Path(__file__).parents[2]
 DOORS = [
     created, opened, policy, token, proxy, ssh_key, program, ssh_control, signing_files, darshan_copy,
     service_state, sockets, relocated_data, *map(state_entry, env.STATE_ENTRIES),
@@ -180,19 +181,37 @@ UNEXAMINED = {
     "reporters/remote/options.py": "names the state directory, which StateDirectory examines",
     "reporters/remote/commands/doctor.py": "examines it by the rules of a scratch",
 }
+STATE_ENTRY = re.compile(r'(?:VAR_DIR|var_directory\(\)|\bvar) / "([a-z.-]+)"')
 NAMES_A_PLACE = re.compile(r"\btempfile\.|\"/(var/)?tmp|XDG_|Path\.home\(|\.?expanduser\(")
 
 
 def test_every_module_that_names_a_place_examines_it() -> None:
-    root = Path(__file__).parents[2]
     naming = {
-        str(file.relative_to(root)): "unsafe_reason" in text
+        str(file.relative_to(ROOT)): "unsafe_reason" in text
         for package in ("reporters", "probes")
-        for file in (root / package).rglob("*.py")
+        for file in (ROOT / package).rglob("*.py")
         if NAMES_A_PLACE.search(text := file.read_text(encoding="utf-8"))
     }
     assert {name for name, examines in naming.items() if not examines} <= UNEXAMINED.keys()
     assert UNEXAMINED.keys() <= naming.keys()
+
+
+def test_every_entry_of_the_state_directory_is_examined() -> None:
+    """The data of PostgreSQL may belong to another user, as whom it runs; PostgreSQL examines them."""
+    named = {
+        name
+        for file in (ROOT / "monitor").rglob("*.py")
+        for name in STATE_ENTRY.findall(file.read_text(encoding="utf-8"))
+    }
+    assert named - {"postgres"} <= set(env.STATE_ENTRIES)
+    assert len(named) > 8, "the pattern finds entries"
+
+
+def test_no_documented_command_uses_a_name_that_another_user_can_take() -> None:
+    documents = [ROOT / "docker-compose.yml", ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    commands = re.compile(r"(?:celery|gunicorn|manage\.py|reporters)\b[^`\n]*[= ](/(?:var/)?tmp/[^\s`,\]]+)")
+    for file in documents:
+        assert commands.findall(file.read_text(encoding="utf-8")) == [], file.name
 
 
 def test_the_default_socket_of_tokens_is_examined(tmp_path: Path) -> None:
@@ -200,7 +219,7 @@ def test_the_default_socket_of_tokens_is_examined(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "reporters", "tokens", "status"],
         env={"XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

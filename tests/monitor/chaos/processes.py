@@ -54,7 +54,7 @@ class Gridcast:
             yield
 
     def _services(self) -> list[Service]:
-        beat = ["beat", f"--schedule={self.var / 'run' / 'beat'}", "--pidfile="]
+        beat = ["beat", "--pidfile="]
         control = [*WORKER, "--queues=control", "--concurrency=2", "--hostname=control@%h"]
         reporter = [*WORKER, "--queues=reporter.home", f"--concurrency={POOL}", "--hostname=reporter@%h"]
         words = {"control": control, "reporter": reporter, "beat": beat}

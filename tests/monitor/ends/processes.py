@@ -30,9 +30,8 @@ class Installation(Web):
         self._broker = Valkey(var)
 
     def services(self) -> list[Service]:
-        queues = ["--queues=control,reporter.home", f"--concurrency={_POOL}"]
-        beat = ["--beat", f"--schedule={self.var / 'run' / 'beat'}"]
-        celery = self._service("celery", [*CELERY, *WORKER, *queues, *beat], depends_on=["valkey", "prepare"])
+        worker = [*WORKER, "--beat", "--queues=control,reporter.home", f"--concurrency={_POOL}"]
+        celery = self._service("celery", [*CELERY, *worker], depends_on=["valkey", "prepare"])
         return [self._broker.service(), *super().services(), celery]
 
     def environment(self) -> dict[str, str]:

@@ -65,8 +65,7 @@ class Workers:
     def __init__(self, broker: Broker, directory: Path) -> None:
         self.broker, self._directory, self._numbers = broker, directory, itertools.count()
         self._app = Celery("sender", broker=broker.url)
-        beat = ["beat", f"--schedule={directory / 'beat'}", "--pidfile="]
-        self.worker, self.beat = self._start("worker", WORKER), self._start("beat", beat)
+        self.worker, self.beat = self._start("worker", WORKER), self._start("beat", ["beat", "--pidfile="])
 
     def _start(self, name: str, argv: list[str]) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "REDIS_URL": self.broker.url, "GRIDCAST_VAR": str(self._directory)}
