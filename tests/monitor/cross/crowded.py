@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db import models
@@ -126,7 +127,10 @@ def _examples(world: World) -> None:
     IncidentEvent.objects.create(
         incident=incident, at=now, action=IncidentAction.AFFECTED, series=other, user="chief", text="x"
     )
-    identity_of(User.objects.create_user("of the provider"), "viewer", f"site_admin:{OWN}")
+    provided = User.objects.create_user("of the provider")
+    identity_of(provided, "viewer", f"site_admin:{OWN}")
+    for kind in Authenticator.Type.values:
+        Authenticator.objects.create(user=provided, type=kind, data={"name": "key"})
     Notification.objects.create(alert=world.alerts[OWN], event="opened", channel={"kind": "log"}, due_at=now)
     Attribution.objects.create(
         kind="site",

@@ -37,3 +37,15 @@ LEFT_OUT: Mapping[str, str] = {
 # Nullable columns that no variant can have as null, or not as null, and why.
 NEVER_NULL: Mapping[str, str] = {}
 NEVER_SET: Mapping[str, str] = {}
+
+# True or false in no row, and why.
+NEVER_IS: Mapping[str, str] = {}
+# The constraints that refuse kinds of a model, and what they forbid.
+REFUSED_BY: Mapping[tuple[str, str], str] = {
+    ("Hold", "hold_open_once"): "a scope has one open hold; there are few reporters",
+    ("Incident", "incident_of_a_part_open_once"): "a part has one open incident",
+    ("MaintenanceWindow", "maintenance_window_once_or_recurring"): "a window has times, or a schedule",
+    ("Series", "series_has_a_schedule_or_follows"): "a series has a schedule, or a leader that it follows",
+    ("Suite", "suite_hours_go_first"): "coarser values are kept longer",
+    ("WebhookDelivery", "webhook_delivery_due_if_pending"): "its state and times go together",
+}

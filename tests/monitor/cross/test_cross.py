@@ -1,21 +1,25 @@
 """Every kind of row meets every page, every reading operation and every user.
 
-By day a sample, drawn by ``GRIDCAST_CROSS_SEED``, which a failure prints; whole at night, in 24 parts.
+By day a sample, another each day: ``GRIDCAST_CROSS_SEED``, which a failure prints, draws it. Whole at night,
+in 24 parts.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
+from django.db.models import BooleanField
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.alerts import reporter_conditions
@@ -26,12 +30,12 @@ from tests.monitor.access.world import Identity
 from tests.monitor.cross import crowded, judge, statements
 from tests.monitor.cross.crossing import Meeting, crossed
 from tests.monitor.cross.crowded import CrowdedDepot, examples_of, varied_models
-from tests.monitor.cross.left_out import NEVER_NULL, NEVER_SET
+from tests.monitor.cross.left_out import NEVER_IS, NEVER_NULL, NEVER_SET, REFUSED_BY
 from tests.monitor.cross.statements import wrong_without_statements
-from tests.monitor.cross.visits import Visit, admin_visits, all_visits
+from tests.monitor.cross.visits import ROWS, USUAL, Visit, admin_visits, all_visits, beginning
 from tests.monitor.pages.http.test_parts import noted, planted
 
-SEED = int(os.environ.get("GRIDCAST_CROSS_SEED", "1"))
+SEED = int(os.environ.get("GRIDCAST_CROSS_SEED") or datetime.now(UTC).toordinal())
 SHARES = 24  # of the night
 FAILED_PART = "a part that could not be computed"
 
@@ -157,7 +161,7 @@ def test_everything(depot: CrowdedDepot, draw: random.Random, share: int) -> Non
 
 
 def test_every_kind_has_a_row(depot: CrowdedDepot) -> None:
-    """Of each choice, of null and not null: what is missing is no kind that was crossed."""
+    """Of each choice, true and false, null and not null: what is missing is no kind that was crossed."""
     missing = [model.__name__ for model in varied_models() if not model._base_manager.exists()]
     for model in varied_models():
         rows = model._base_manager.order_by()
@@ -167,6 +171,12 @@ def test_every_kind_has_a_row(depot: CrowdedDepot) -> None:
             if column.choices:
                 values = set(rows.values_list(column.attname, flat=True).distinct())
             missing += [f"{name} {value}" for value, _ in column.flatchoices if value not in values]
+            if isinstance(column, BooleanField):
+                missing += [
+                    f"{name} {value}"
+                    for value in (True, False)
+                    if f"{name} {value}" not in NEVER_IS and not rows.filter(**{column.name: value}).exists()
+                ]
             for is_null, but in ((True, NEVER_NULL), (False, NEVER_SET)):
                 if (
                     column.null
@@ -175,6 +185,26 @@ def test_every_kind_has_a_row(depot: CrowdedDepot) -> None:
                 ):
                     missing.append(f"{name} null: {is_null}")
     assert not missing, "\n".join(missing)
+
+
+def test_no_kind_is_left_out_because_the_database_refuses_it(depot: CrowdedDepot) -> None:
+    """But for constraints that forbid the kind itself; a rule or a series that it needs is there."""
+    refused = {(model, constraint) for (model, _, _), constraint in depot.variants.forbidden.items()}
+    assert refused == set(REFUSED_BY)
+
+
+def test_each_parameter_of_a_route_names_what_the_depot_has(depot: CrowdedDepot) -> None:
+    """A route that a new parameter joins names rows of it, or says why it has one value."""
+    named = {begin: {name for row in rows() for name in row} for begin, rows in ROWS.items()}
+    assert not [begin for begin, names in named.items() if not names], "no row"
+    missing = {
+        (route, parameter)
+        for route in {visit.route for visit in all_visits(depot)}
+        for parameter in re.findall(r"<(?:\w+:)?(\w+)>|{(\w+)}", route)
+        for parameter in filter(None, parameter)
+        if parameter not in named.get(beginning(route, named), ())
+    }
+    assert missing == set(USUAL)
 
 
 def test_a_planted_null_is_found(depot: CrowdedDepot, draw: random.Random) -> None:

@@ -12,6 +12,7 @@ from django.apps import apps
 from django.db import models
 from django.utils import timezone
 
+import probes
 from monitor.alerts import conditions, reporter_conditions
 from monitor.failures.attribution import PartKind
 from monitor.models import Alert, Attribution, Hold, Incident, Notification, Series, Suite, WebhookDelivery
@@ -40,7 +41,7 @@ DOMAINS: Mapping[tuple[str, str], Callable[[], Sequence[Any]]] = {
     ("Run", "failed_resource"): lambda: [NOBODY, ""],
     ("Run", "stage"): lambda: [NOBODY, ""],
     ("Run", "trigger"): lambda: [*PLANNED, f"asked for by {NOBODY}: why"],
-    ("Series", "probe"): lambda: ["reported", "import-lines", NOBODY],
+    ("Series", "probe"): lambda: [*probes.names(), "reported", "import-lines", NOBODY],
     ("Webhook", "events"): lambda: [[each] for each in EventType.values],
 }
 

@@ -76,7 +76,7 @@ class Variants:
                     return self._inserted(row, example)
             except IntegrityError as error:
                 is_unique = _sqlstate(error) == _UNIQUE and number < _TRIES - 1
-                if not is_unique or not self._make_unique(row, _constraint(error), fixed):
+                if not is_unique or not self._make_unique(row, error, fixed):
                     raise
         raise AssertionError("the last try raises")
 
@@ -112,10 +112,10 @@ class Variants:
                 _copied(each, {f"{type(row)._meta.model_name}_id": row.pk}).save(force_insert=True)
         return row
 
-    def _make_unique(self, row: models.Model, constraint: str, fixed: set[str]) -> bool:
-        """Change a column, but none of *fixed*, of the unique *constraint*; return whether there is one."""
+    def _make_unique(self, row: models.Model, error: IntegrityError, fixed: set[str]) -> bool:
+        """Change a column, but none of *fixed*, of the violated constraint; return whether there is one."""
         columns = {each.column: each for each in _stored(row)}
-        names = self._columns_of(row._meta.db_table, constraint)
+        names = self._columns_of(error)
         # A copy of a parent is of the same kind as the parent. It is the last resort: it has nothing else.
         free = [
             column
@@ -137,11 +137,12 @@ class Variants:
         self.made[type(parent)].append(parent.pk)
         return parent
 
-    def _columns_of(self, table: str, constraint: str) -> list[str]:
+    def _columns_of(self, error: IntegrityError) -> list[str]:
+        table = error.__cause__.diag.table_name  # type: ignore[union-attr]  # that of the partition
         if table not in self._uniques:
             with connection.cursor() as cursor:
                 self._uniques[table] = connection.introspection.get_constraints(cursor, table)
-        found = self._uniques[table].get(constraint)
+        found = self._uniques[table].get(_constraint(error))
         return list(found["columns"]) if found else []
 
 

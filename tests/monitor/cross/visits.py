@@ -1,29 +1,42 @@
 """Every page and every reading operation, with each row that it can be about, as requests.
 
-A route without parameters is a list. What a parameter of another route names is in ``ROWS``; a route whose
-parameter no row of ``ROWS`` fills has one value, from the table of access.
+A route without parameters is a list. What the parameters of another route name is in ``ROWS``; the few of
+``USUAL`` have one value, from the table of access.
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import Group, User
+
+import probes
+from forecasting import methods
 from monitor.alerts import conditions, reporter_conditions
+from monitor.charts.chart_table import FILES
+from monitor.depot.samples import formats
+from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.models import (
     Alert,
     AlertRule,
     ApiToken,
     AuditEvent,
+    ConflictingReport,
     FailureSignature,
     Forecast,
     Hold,
     Incident,
+    IncidentEvent,
     MaintenanceWindow,
+    Metric,
     OwnSignature,
+    PingKey,
     Recomputation,
     Reporter,
     Resource,
@@ -34,7 +47,12 @@ from monitor.models import (
     Webhook,
     WebhookDelivery,
 )
+from monitor.models import (
+    Identity as StoredIdentity,
+)
 from monitor.models.series import REPORTED_PROBE
+from monitor.pages.api_documentation import operations
+from monitor.pages.http.guides import guide_files, guide_titles
 from tests.monitor.access.decisions import OPERATIONS, PAGES
 from tests.monitor.access.requests_sent import API, filled, query_of
 from tests.monitor.access.world import OWN
@@ -65,9 +83,23 @@ def _rows(queryset: Any, *names: str, **parameters: str) -> Callable[[], list[di
     ]
 
 
+def _values(parameter: str, values: Callable[[], Iterable[Any]]) -> Callable[[], list[dict[str, Any]]]:
+    """Return a function that returns each of *values* of *parameter*."""
+    return lambda: [{parameter: value} for value in values()]
+
+
+def _in_turn(
+    rows: Callable[[], list[dict[str, Any]]], parameter: str, values: Callable[[], Iterable[Any]]
+) -> Callable[[], list[dict[str, Any]]]:
+    """Return a function that returns *rows*, each with the next of *values*: every form meets many rows."""
+    return lambda: [{**row, parameter: each} for row, each in zip(rows(), itertools.cycle(values()))]
+
+
+_SERIES = _rows(Series.objects.all(), name="name")
 # By the beginning of a route, the longest first: what its parameters name in each row.
 ROWS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "GET /alert-rules/{rule}": _rows(AlertRule.objects.all(), rule="name"),
+    "GET /alert-rules/{rule}/tests/": _rows(AlertRule.objects.all(), rule="name"),
     "GET /alerts/": _rows(Alert.objects.all(), alert="pk"),
     "GET /audit/": _rows(AuditEvent.objects.all(), event="pk"),
     "GET /availability/recomputations/": _rows(Recomputation.objects.all(), recomputation="pk"),
@@ -81,11 +113,21 @@ ROWS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "GET /grid/suites/": _rows(Suite.objects.all(), name="name"),
     "GET /holds/": _rows(Hold.objects.all(), hold="pk"),
     "GET /incidents/{incident}": _rows(Incident.objects.all(), incident="pk"),
+    "GET /incidents/{incident}/events/": _rows(
+        IncidentEvent.objects.all(), incident="incident_id", event="pk"
+    ),
     "GET /maintenance/": _rows(MaintenanceWindow.objects.all(), window="name"),
+    "GET /methods/": _values("method", methods.names),
+    "GET /probes/": _values("probe", probes.names),
     "GET /reporters/": _rows(Reporter.objects.all(), reporter="name"),
     "GET /resources/": _rows(Resource.objects.all(), resource="name"),
     "GET /runs/": _rows(Run.objects.all(), run="pk"),
+    "GET /scoreboard/": _values("part", lambda: PARTS),
+    "GET /series/{series}/metrics/": _rows(
+        Metric.objects.all(), series="segment__series__name", metric="name"
+    ),
     "GET /series/{series}/ping-keys": _rows(Series.objects.filter(probe=REPORTED_PROBE), series="name"),
+    "GET /series/{series}/ping-keys/": _rows(PingKey.objects.all(), series="series__name", key="pk"),
     "GET /series/": _rows(Series.objects.all(), series="name"),
     "GET /sites/": _rows(Site.objects.all(), site="name"),
     "GET /storage/": _rows(Resource.objects.all(), resource="name"),
@@ -95,9 +137,18 @@ ROWS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
         WebhookDelivery.objects.all(), webhook="webhook__name", delivery="pk"
     ),
     "GET /webhooks/": _rows(Webhook.objects.all(), webhook="name"),
+    "access/groups/": _rows(Group.objects.all(), pk="pk"),
+    "access/users/": _rows(User.objects.all(), pk="pk"),
+    "account/identities/": _rows(StoredIdentity.objects.all(), pk="pk"),
+    "account/passkeys/": _rows(Authenticator.objects.all(), pk="pk"),
     "availability/sites/": _rows(Site.objects.all(), name="name"),
+    "compare/pairs.": _values("form", lambda: FILES),
     "failures/causes/": _rows(FailureSignature.objects.all(), name="name"),
     "failures/signatures/edit/": _rows(OwnSignature.objects.all(), name="name"),
+    "forecasts/accuracy/": _values("part", lambda: PARTS),
+    "help/api/": _values("operation", lambda: [each.id for each in operations()]),
+    "help/files/": _values("file", guide_files),
+    "help/guides/": _values("guide", guide_titles),
     "holds/": _rows(Hold.objects.all(), kind="kind", name="name"),
     "incidents/": _rows(Incident.objects.all(), pk="pk"),
     "maintenance/windows/": _rows(MaintenanceWindow.objects.all(), name="name"),
@@ -105,7 +156,10 @@ ROWS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "public/badges/suites/": _rows(Suite.objects.all(), name="name"),
     "reporters/": _rows(Reporter.objects.all(), name="name"),
     "runs/<uuid:pk>": _rows(Run.objects.all(), pk="pk"),
-    "series/<slug:name>": _rows(Series.objects.all(), name="name"),
+    "runs/<uuid:pk>/conflicts/": _rows(ConflictingReport.objects.all(), pk="run", number="pk"),
+    "series/<slug:name>": _SERIES,
+    "series/<slug:name>/chart.": _in_turn(_SERIES, "form", lambda: FILES),
+    "series/<slug:name>/samples.": _in_turn(_SERIES, "form", formats.names),
     "settings/alerts/": _rows(AlertRule.objects.all(), name="name"),
     "settings/ping-keys/": _rows(Series.objects.filter(probe=REPORTED_PROBE), name="name"),
     "settings/series/": _rows(Series.objects.all(), name="name"),
@@ -114,6 +168,16 @@ ROWS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "sites/<slug:name>": _rows(Site.objects.all(), name="name"),
     "sites/<slug:site>/": _rows(Resource.objects.all(), site="site__name", name="name"),
     "storage/": _rows(Resource.objects.all(), name="name"),
+}
+# Parameters with one value, and why.
+USUAL: Mapping[tuple[str, str], str] = {
+    ("GET /alert-rules/{rule}/tests/{test}", "test"): "the broker keeps it for a while",
+    ("GET /ping/{key}", "key"): "the depot has its digest only",
+    ("GET /ping/{key}/{signal}", "key"): "the depot has its digest only",
+    ("GET /ping/{key}/{signal}", "signal"): "each is a report, not a page",
+    ("reports/<slug:period>/", "period"): "a span of time, which names no row",
+    ("reports/<slug:period>/report.csv", "period"): "a span of time, which names no row",
+    ("reports/<slug:period>/report.pdf", "period"): "a span of time, which names no row",
 }
 # Lists whose content depends on a parameter that a registry or an enumeration lists.
 CHOSEN: Mapping[str, Callable[[], list[str]]] = {
@@ -155,11 +219,16 @@ def _visits(
             yield Visit(route, base + path + query, True)
         return
     usual = filled(depot.world, path, OWN, depot.administrator)
-    begin = max((each for each in rows if route.startswith(each)), key=len, default="")
+    begin = beginning(route, rows)
     if not begin:
         yield Visit(route, base + usual + query_of(route, OWN), False)
     for values in rows.get(begin, ()):
         yield Visit(route, base + _named(path, values, usual) + query_of(route, OWN), False)
+
+
+def beginning(route: str, rows: Collection[str]) -> str:
+    """Return the longest of *rows* with which *route* begins; empty if there is none."""
+    return max((each for each in rows if route.startswith(each)), key=len, default="")
 
 
 def _named(path: str, values: Mapping[str, Any], usual: str) -> str:
