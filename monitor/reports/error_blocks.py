@@ -51,7 +51,7 @@ def _rates(report: StudyReport) -> Block:
         name = f"{report.request.probe} and {CIRCLE}, both in one hour"
         success = percent_text(passed / hours)
         counts = (str(hours), str(hours - passed))
-        rows.append((name, *counts, UNDEFINED, success, UNDEFINED, percent_text(published[COMBINED])))
+        rows.append((name, *counts, UNDEFINED, success, UNDEFINED, _whole_percent_text(published[COMBINED])))
     headings = (
         "Probe",
         "Runs, or hours of the grid",
@@ -66,7 +66,13 @@ def _rates(report: StudyReport) -> Block:
 
 def _rate(name: str, rates: SuccessRates, published: float | None) -> tuple[str, ...]:
     counts = (rates.passed + rates.failed, rates.failed, rates.excused)
-    return (name, *map(str, counts), *map(percent_text, (rates.raw, rates.adjusted, published)))
+    shares = (percent_text(rates.raw), percent_text(rates.adjusted), _whole_percent_text(published))
+    return (name, *map(str, counts), *shares)
+
+
+def _whole_percent_text(published: float | None) -> str:
+    """Return the *published* share with the digits that were published."""
+    return UNDEFINED if published is None else f"{100 * published:.0f} %"
 
 
 def _categories(errors: list[ErrorCounts]) -> Block:

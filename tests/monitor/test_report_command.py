@@ -86,7 +86,7 @@ def test_the_text_has_the_tables_published_errors_and_differences(two_days: None
     text = study_output("--grid=teragrid")
     rows = text.splitlines()
     first = next(place for place, row in enumerate(rows) if row.startswith("TSP "))
-    assert rows[first + 1].split()[:3] == ["published", "8.57", "(90.3)"]
+    assert rows[first + 1].split()[:3] == ["published", "8.57", "(90.32)"]
     assert rows[first + 2].split()[0] == "difference"
     assert next(row for row in rows if row.startswith("Compute ")).split()[1] == str(RUNS)
     assert f"{RUNS} runs of 1 series" in text

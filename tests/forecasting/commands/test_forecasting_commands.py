@@ -191,7 +191,7 @@ def test_the_study_prints_seven_methods_beside_what_was_published_of_the_same_me
     out = printed(capsys, "study", named).splitlines()
     first = next(place for place, line in enumerate(out) if line.startswith("TSP"))
     here, published, difference = (line.split() for line in out[first : first + 3])
-    assert published == ["published", "8.57", "(90.3)"]
+    assert published == ["published", "8.57", "(90.32)"]
     assert float(difference[1]) == pytest.approx(float(here[1]) - 8.57, abs=0.006)
     assert sum(line.startswith("  published") for line in out) == 2 + 7
     assert out[2].split() == ["published", "816.61"]
