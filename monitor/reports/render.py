@@ -115,6 +115,7 @@ def study_document(report: StudyReport) -> dict[str, Any]:
                 "profile": weather.profile,
                 "seed": weather.seed,
                 "scale": weather.scale,
+                "edition": weather.edition,
                 "since": weather.since.isoformat(),
             }
             for weather in report.weathers

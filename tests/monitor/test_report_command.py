@@ -64,7 +64,8 @@ def test_json_has_every_figure(two_days: None, noon: datetime) -> None:
     DemoWeather.objects.record("teragrid", 7, 20.0, noon, edition=EDITION)
     document = json.loads(study_output("--json"))
     assert (document["grid"], document["seconds_of_the_grid_per_second"]) == ("teragrid", 20.0)
-    assert document["weathers"][0]["seed"] == "7"
+    (weather,) = document["weathers"]
+    assert (weather["seed"], weather["edition"]) == ("7", EDITION)
     assert document["published"]["correlations"] == {
         "total_essential.seconds": 0.32,
         "total_core.seconds": 0.54,
