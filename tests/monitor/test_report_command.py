@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from monitor.management.commands.report import ENOUGH_RUNS
 from monitor.models import DemoWeather
 from monitor.testbed.weather import EDITION
 from tests.monitor.reports.rendering import available_renderer
 from tests.monitor.reports.studied_runs import define_grid, run_of, store
 
 RUNS = 40
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "study.md"
 
 
 @pytest.fixture
@@ -131,8 +133,12 @@ def test_without_runs_the_command_reports_what_it_needs_and_keeps_the_file(
     html.write_text("old")
     text = refusal("--html", html)
     assert "no run of gather, circle, preco has passed or failed" in text
-    assert "manage.py demo --rounds 30 --exit" in text
+    assert ENOUGH_RUNS in text
     assert html.read_text() == "old"
+
+
+def test_the_command_and_its_guide_advise_the_same_demo() -> None:
+    assert ENOUGH_RUNS in GUIDE.read_text(encoding="utf-8")
 
 
 def test_with_too_few_runs_for_forecasts_the_other_tables_are_printed(grid: None, noon: datetime) -> None:
