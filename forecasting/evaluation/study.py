@@ -69,6 +69,9 @@ class StudyColumn:
         return max(cell.n for cell in self.cells.values())
 
 
+EMPTY_COLUMN = StudyColumn(None, None, {studied.method: StudyCell(0, None, None) for studied in METHODS})
+
+
 def error_table(
     histories: Sequence[RunHistory], *, wanted: Sequence[str] = (), warm_up: int = WARM_UP
 ) -> dict[str, StudyColumn]:

@@ -43,7 +43,9 @@ def study_sections(report: StudyReport) -> list[Section]:
             ),
             _section(f"{request.application} and {request.probe} over time", [], normalised_blocks(report)),
             _section(
-                f"Forecasts of {request.application}", [], forecast_blocks(report), too_few_runs(report)
+                f"Forecasts of {request.application}",
+                [too_few_runs(report)] if report.forecasts.is_empty else [],
+                forecast_blocks(report),
             ),
             Section("Why the figures differ", list(difference_notes(report)), []),
             Section("Definitions", DEFINITIONS, []),
@@ -52,9 +54,7 @@ def study_sections(report: StudyReport) -> list[Section]:
     )
 
 
-def _section(
-    title: str, paragraphs: Sequence[str], blocks: Iterable[Block], missing: str = NO_RUNS
-) -> Section:
-    """Return a section; *missing* stands for blocks where there are none."""
+def _section(title: str, paragraphs: Sequence[str], blocks: Iterable[Block]) -> Section:
+    """Return a section, which says so where it has no blocks."""
     found = list(blocks)
-    return Section(title, [*paragraphs, *([] if found else [missing])], found)
+    return Section(title, [*paragraphs, *([] if found else [NO_RUNS])], found)

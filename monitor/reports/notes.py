@@ -118,10 +118,10 @@ def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator
 
 
 def too_few_runs(report: StudyReport) -> str:
-    """Return why there is no table of errors of forecasts."""
+    """Return why the table of errors of forecasts has none of these runs."""
     request, facts = report.request, report.forecasts.facts
     return (
-        f"Too few runs for a table: {facts.runs if facts else 0} runs of {request.application} have passed. "
+        f"Too few runs to score: {facts.runs if facts else 0} runs of {request.application} have passed. "
         f"Each of its series needs more than {request.warm_up} that started after 10 passed runs of a series "
         f"of {request.probe} with a common resource."
     )

@@ -127,6 +127,20 @@ def test_the_predictions_stand_beside_every_published_cell(grid: None, noon: dat
     assert table[3][2] == f"{100 * (float(mean[2]) / 816.61 - 1):+.1f} %"
 
 
+def test_what_was_published_stands_beside_dashes_where_no_run_was_scored(grid: None, noon: datetime) -> None:
+    store(run_of("preco", noon + number * HOUR, without=["stage_data"]) for number in range(3))
+    report = study_report(TERAGRID, noon + DAYS)
+    table = rows(report, "Predictions of preco from gather")
+    assert table[0] == ["", "", *map(label, METRICS)]
+    published = [row[2:] for row in table if row[1] == "published"]
+    assert published[2:] == [[errors[name].text() for name in METRICS] for errors in ERRORS.values()]
+    here = [row[2:] for row in table if row[1] == "here"]
+    assert here[2:-1] == [["-"] * len(METRICS)] * len(ERRORS)
+    assert here[-1] == ["0"] * len(METRICS)
+    (note,) = section(report, "Forecasts of preco").paragraphs
+    assert "3 runs of preco have passed" in note
+
+
 def test_in_a_faster_demo_durations_and_lags_are_in_the_time_of_the_grid(grid: None, noon: datetime) -> None:
     DemoWeather.objects.record("teragrid", 10, 20.0, noon - HOUR, edition=EDITION)
     hourly_runs(noon, [2.0, 4.0, 6.0, 8.0])
