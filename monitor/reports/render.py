@@ -130,6 +130,11 @@ def study_document(report: StudyReport) -> dict[str, Any]:
             }
             for name, rates in found.rates.items()
         },
+        "passed_together": {
+            **asdict(report.together),
+            "raw": report.together.raw,
+            "adjusted": report.together.adjusted,
+        },
         "errors": {probe: msgspec.to_builtins(errors.causes) for probe, errors in found.errors.items()},
         "statistics": msgspec.to_builtins(report.statistics, str_keys=True),
         "series_left_out": list(report.left_out),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, METRICS, STDEV_SECONDS
@@ -17,6 +18,7 @@ from monitor.performance.tables import label
 from monitor.reports.blocks import Section
 from monitor.reports.layout import study_sections
 from monitor.reports.outcomes import CauseTotal, ErrorCounts, outcomes
+from monitor.reports.passed_together import JudgedRuns, count_pairs
 from monitor.reports.published_numbers import GRIDS
 from monitor.reports.render import study_text
 from monitor.reports.study_report import MOST_SERIES, NoRuns, StudyReport, StudyRequest, study_report
@@ -36,6 +38,7 @@ from tests.monitor.reports.studied_runs import (
 
 DAYS = timedelta(days=3)
 TERAGRID = StudyRequest(grid="teragrid")
+GEON = StudyRequest(grid="geon")
 SECOND = timedelta(seconds=1)
 
 
@@ -243,16 +246,57 @@ def test_failures_in_maintenance_are_excused(grid: None, noon: datetime) -> None
     assert (rates.raw, rates.adjusted) == (0.5, 1.0)
 
 
-def test_the_hours_in_which_gather_and_circle_passed_stand_beside_those_of_geon(
+def pairs_of(report: StudyReport) -> list[str]:
+    (row,) = (row for row in rows(report, "Success rates") if row[0].startswith("gather and circle"))
+    return row[1:]
+
+
+def test_pairs_of_gather_and_circle_that_passed_stand_beside_those_of_geon(
     grid: None, noon: datetime
 ) -> None:
-    """One in which either failed, or one of two, counts as failed; one without either does not count."""
-    passed = [(probe, hour) for probe in ("gather", "circle") for hour in (0, 1, 2, 3)]
-    store(run_of(probe, noon + hour * HOUR) for probe, hour in [*passed, ("gather", 4), ("circle", 5)])
-    store([failed_run_of("circle", noon + HOUR + MINUTE, "x"), failed_run_of("gather", noon + 5 * HOUR, "x")])
-    report = study_report(StudyRequest(grid="geon"), noon + DAYS)
-    row = next(row for row in rows(report, "Success rates") if row[0].startswith("gather and circle"))
-    assert row[1:] == ["5", "2", "-", "60.0 %", "-", "56 %"]
+    """Circle of hour 3 failed; Gather of hour 9 has no Circle within an hour; the others passed."""
+    half = 30 * MINUTE
+    store(run_of("gather", noon + hour * HOUR) for hour in (0, 1, 2, 3, 9))
+    store(run_of("circle", noon + hour * HOUR + half) for hour in (0, 1, 2))
+    store([failed_run_of("circle", noon + 3 * HOUR + half, "No space left on device")])
+    assert pairs_of(study_report(GEON, noon + DAYS)) == ["4", "1", "0", "75.0 %", "75.0 %", "56 %"]
+
+
+def test_a_pair_with_an_excused_run_is_left_out_of_the_adjusted_share(grid: None, noon: datetime) -> None:
+    store(run_of("gather", noon + hour * HOUR) for hour in range(4))
+    store(run_of("circle", noon + hour * HOUR + MINUTE) for hour in (0, 1))
+    store([failed_run_of("circle", noon + 2 * HOUR + MINUTE, "No space left on device")])
+    store([failed_run_of("circle", noon + 3 * HOUR + MINUTE, "Connection refused")])
+    start, end = noon + 3 * HOUR, noon + 4 * HOUR
+    MaintenanceWindow.objects.create(name="power", starts_at=start, ends_at=end)
+    expected = ["4", "2", "1", "50.0 %", "66.7 %", "56 %"]
+    assert pairs_of(study_report(GEON, noon + DAYS)) == expected
+
+
+def test_runs_of_each_weather_are_paired_in_its_own_time(grid: None, noon: datetime) -> None:
+    """An hour of the grid takes 6 minutes at first, then 3."""
+    DemoWeather.objects.record("geon", 10, 10.0, noon - HOUR, edition=EDITION)
+    DemoWeather.objects.record("geon", 10, 20.0, noon + HOUR, edition=EDITION)
+    store(run_of("gather", noon + hour * HOUR) for hour in range(3))
+    store(run_of("circle", noon + hour * HOUR + 5 * MINUTE) for hour in range(3))
+    assert pairs_of(study_report(GEON, noon + DAYS))[:2] == ["1", "0"]
+    store([failed_run_of("circle", noon + 2 * HOUR + 2 * MINUTE, "No space left on device")])
+    assert pairs_of(study_report(GEON, noon + DAYS))[:2] == ["2", "1"]
+
+
+def test_without_a_pair_the_published_share_stands_beside_dashes(grid: None, noon: datetime) -> None:
+    store([run_of("gather", noon), run_of("circle", noon + 2 * HOUR)])
+    assert pairs_of(study_report(GEON, noon + DAYS)) == ["0", "0", "0", "-", "-", "56 %"]
+    only_gather = study_report(replace(TERAGRID, since=noon - HOUR), noon + HOUR)
+    assert ["circle", "0", "0", "0", "-", "-", "78 %"] in rows(only_gather, "Success rates")
+
+
+def test_the_nearest_run_makes_the_pair_and_the_later_of_two() -> None:
+    own = JudgedRuns(np.array([100, 200, 300]), np.ones(3, bool), np.zeros(3, bool))
+    others = JudgedRuns(
+        np.array([50, 150, 280, 390]), np.array([True, False, True, False]), np.zeros(4, bool)
+    )
+    assert count_pairs(own, others, 50.0).tolist() == [1, 2, 0]
 
 
 def test_runs_of_several_weathers_are_named_and_not_scaled(grid: None, noon: datetime) -> None:
