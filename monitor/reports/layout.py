@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from monitor.reports.blocks import Section, numbered
 from monitor.reports.duration_blocks import distribution_blocks, stage_blocks, total_blocks
 from monitor.reports.error_blocks import error_blocks, run_blocks
-from monitor.reports.notes import DEFINITIONS, difference_notes, lag_notes, too_few_runs, weather_notes
+from monitor.reports.notes import (
+    DEFINITIONS,
+    difference_notes,
+    lag_notes,
+    success_notes,
+    too_few_runs,
+    weather_notes,
+)
 from monitor.reports.prediction_blocks import (
     correlation_blocks,
     forecast_blocks,
@@ -35,7 +42,7 @@ def study_sections(report: StudyReport) -> list[Section]:
             _section("Stages", [], stage_blocks(report)),
             _section("Totals", [], total_blocks(report)),
             _section("Distribution of the totals", [], distribution_blocks(report)),
-            _section("Errors", [], error_blocks(report)),
+            _section("Errors", list(success_notes(report)), error_blocks(report)),
             _section(
                 f"Correlation of {request.application} with probes",
                 lag_notes(report),

@@ -69,6 +69,17 @@ def weather_notes(report: StudyReport) -> Iterator[str]:
         yield "As the speed of the demo changed, measured seconds stand beside the published ones."
 
 
+def success_notes(report: StudyReport) -> Iterator[str]:
+    """Yield what the published success rates leave out, hence which column compares with them."""
+    if report.grid is None:
+        return
+    period = "the first six weeks" if GRIDS[report.grid] is TERAGRID else "a time that was not published"
+    yield (
+        f"The published rates are of {period}. They leave out failures by a proxy that was not renewed and "
+        'announced maintenance, so "Success, adjusted" is the column to compare with them.'
+    )
+
+
 def lag_notes(report: StudyReport) -> list[str]:
     """Return how lags were measured in a demo that is faster than the grid."""
     if report.scale == 1:
@@ -85,7 +96,8 @@ def difference_notes(report: StudyReport) -> Iterator[str]:
     if report.weathers:
         yield (
             f"The demo ran for {coarse_seconds((last - first).total_seconds() * report.scale)} of the grid's "
-            "time: the published success rates and extremes cover months of good and bad days."
+            "time. The published durations and extremes are of half a year, TeraGrid's success rates of its "
+            "first six weeks."
         )
         yield (
             "What the weather does not slow down, such as starting programs and connections, takes its time "
@@ -95,8 +107,9 @@ def difference_notes(report: StudyReport) -> Iterator[str]:
 
 def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator[str]:
     yield (
-        f"Published: half a year on two production grids. Here: {facts.runs} runs of {facts.applications} "
-        f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
+        f"Published: PreCo on {TERAGRID.title}; the number of its runs was not published. Here: {facts.runs} "
+        f"runs of {facts.applications} series in {coarse_seconds(facts.period_seconds)}. The fewer they are, "
+        "the more a slow run weighs."
     )
     yield (
         f"{application} takes {seconds(facts.total_seconds)} here: the time to start programs and "

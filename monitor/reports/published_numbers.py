@@ -1,7 +1,7 @@
 """The published numbers of the study of two grids: TeraGrid and GEON, watched for half a year.
 
-Durations are in seconds, of Gather over about 4,000 hourly runs; shares of passed runs are of the first six
-weeks, without those that failed by a proxy that was not renewed, or in announced maintenance.
+Durations are in seconds, of Gather over about 4,000 hourly runs; shares of passed runs are without those that
+failed by a proxy that was not renewed, or in announced maintenance, those of TeraGrid of the first six weeks.
 ``docs/weather.md`` says how ambiguous ones are understood. A number that is not here was not published: its
 cell in a report is "-". The predictions are in ``forecasting.evaluation.published_predictions``.
 """

@@ -299,6 +299,17 @@ def test_the_nearest_run_makes_the_pair_and_the_later_of_two() -> None:
     assert count_pairs(own, others, 50.0).tolist() == [1, 2, 0]
 
 
+def test_the_report_names_the_column_that_compares_with_the_published_success(
+    grid: None, noon: datetime
+) -> None:
+    store([run_of("gather", noon)])
+    for request, period in ((TERAGRID, "the first six weeks"), (GEON, "a time that was not published")):
+        (note,) = section(study_report(request, noon + DAYS), "Errors").paragraphs
+        assert f"The published rates are of {period}." in note
+        assert '"Success, adjusted" is the column to compare' in note
+    assert section(study_report(StudyRequest(), noon + DAYS), "Errors").paragraphs == []
+
+
 def test_runs_of_several_weathers_are_named_and_not_scaled(grid: None, noon: datetime) -> None:
     DemoWeather.objects.record("calm", 10, 10.0, noon - HOUR, edition=EDITION)
     DemoWeather.objects.record("teragrid", 10, 20.0, noon + HOUR + MINUTE, edition=EDITION)
