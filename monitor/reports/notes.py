@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from forecasting.evaluation.published_predictions import ERRORS, METRICS
 from monitor.reports.published_numbers import GRIDS, TERAGRID
 from monitor.units import coarse_seconds, seconds
 
@@ -124,12 +125,45 @@ def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator
         "TSP is the battery without its first errors. All seven methods are scored on the same runs: those "
         "that each of them could forecast (docs/forecasting.md)."
     )
+    yield from _line_notes()
+
+
+def _line_notes() -> Iterator[str]:
+    """Yield what follows from the published errors of the lines, and what cannot be told from them."""
+    data, build, compute, queue = METRICS[3:]
     yield (
         "How many first pairs the fixed training sets had was not published; here they have 30. One very "
         "slow run among them bends the line for all runs to come, so these rows differ most from one history "
-        "to the next. One among the last 10 pairs bends the line for the next runs: stage data, build and "
-        "queue, which have rare outliers, show it."
+        "to the next. The published errors of stage data by the fixed line, "
+        f"{_against_all_pairs('lrp_first', data)} by all pairs, fit first pairs without such a run. Which "
+        "pairs came first was not published."
     )
+    yield (
+        "One slow run among the last 10 pairs bends the line for the next runs. In the published table this "
+        f"shows in stage data: {_against_all_pairs('lrp_last_10', data)} by all pairs. Coefficients of "
+        "variation above 200 % tell of a few very large errors. It does not show in the queue, "
+        f"{_against_all_pairs('lrp_last_10', queue)}, and in build only without TSP, "
+        f"{_against_all_pairs('lrp_last_10', build)}. Why was not published."
+    )
+    vary = {method: f"{errors[compute].variation_percent} %" for method, errors in ERRORS.items()}
+    slow = TERAGRID.durations[compute]
+    yield (
+        f"The published errors of computation vary by {vary['lrp']} with LRP full and {vary['lrp_last_10']} "
+        f"with the last 10, but by {vary['nws']} with TSP, {vary['tsp_lrp']} with TSP+LRP full and "
+        f"{vary['lrp_first']} with the fixed line. So lines that were fitted again, and applied to one run "
+        "of Gather, had a few very large errors. They fit slow computations of Gather, with a published mean "
+        f"of {slow.mean:.2f} s and a maximum of {slow.max:.2f} s: those of PreCo would have shown with TSP, "
+        "too. How many were slow, and when, was not published."
+    )
+
+
+def _against_all_pairs(method: str, metric: str) -> str:
+    """Return the published errors of *method* against those of the line of all pairs, alone and with TSP."""
+    alone, with_tsp = (
+        f"{ERRORS[prefix + method][metric].percent} against {ERRORS[prefix + 'lrp'][metric].percent} %"
+        for prefix in ("", "tsp_")
+    )
+    return f"{alone}, with TSP {with_tsp}"
 
 
 def too_few_runs(report: StudyReport) -> str:

@@ -130,6 +130,22 @@ def test_the_predictions_stand_beside_every_published_cell(grid: None, noon: dat
     assert table[3][2] == f"{100 * (float(mean[2]) / 816.61 - 1):+.1f} %"
 
 
+def test_the_reasons_for_differences_follow_from_the_published_errors(grid: None, noon: datetime) -> None:
+    hourly_runs(noon, [2.0, 4.0])
+    notes = " ".join(section(study_report(TERAGRID, noon + DAYS), "Why the figures differ").paragraphs)
+    assert "Published: PreCo on TeraGrid; the number of its runs was not published" in notes
+    for told in (
+        "stage data by the fixed line, 24.65 against 27.62 %, with TSP 28.43 against 30.92 %",
+        "shows in stage data: 67.89 against 27.62 %, with TSP 65.88 against 30.92 %",
+        "not show in the queue, 28.31 against 33.8 %, with TSP 29.22 against 34.05 %",
+        "in build only without TSP, 6.29 against 4.86 %, with TSP 4.27 against 4.79 %",
+        "computation vary by 291.95 % with LRP full and 408.4 % with the last 10, but by 80.45 % with TSP",
+        "a published mean of 18.40 s and a maximum of 61.21 s",
+    ):
+        assert told in notes
+    assert notes.count("not published") == 5
+
+
 def test_what_was_published_stands_beside_dashes_where_no_run_was_scored(grid: None, noon: datetime) -> None:
     store(run_of("preco", noon + number * HOUR, without=["stage_data"]) for number in range(3))
     report = study_report(TERAGRID, noon + DAYS)
