@@ -12,6 +12,7 @@ from monitor.reports.notes import (
     DEFINITIONS,
     difference_notes,
     lag_notes,
+    stage_notes,
     success_notes,
     too_few_runs,
     weather_notes,
@@ -39,7 +40,7 @@ def study_sections(report: StudyReport) -> list[Section]:
     return numbered(
         [
             _section("Runs", list(weather_notes(report)), run_blocks(report)),
-            _section("Stages", [], stage_blocks(report)),
+            _section("Stages", list(stage_notes(report)), stage_blocks(report)),
             _section("Totals", [], total_blocks(report)),
             _section("Distribution of the totals", [], distribution_blocks(report)),
             _section("Errors", list(success_notes(report)), error_blocks(report)),

@@ -70,6 +70,15 @@ def weather_notes(report: StudyReport) -> Iterator[str]:
         yield "As the speed of the demo changed, measured seconds stand beside the published ones."
 
 
+def stage_notes(report: StudyReport) -> Iterator[str]:
+    """Yield which published stages are not what their names say."""
+    if report.grid is not None and not GRIDS[report.grid].has_batch_system:
+        yield (
+            f"The batch system of {GRIDS[report.grid].title} was not configured: jobs were forked on login "
+            "nodes, so the published queue wait is the start-up of a forked job."
+        )
+
+
 def success_notes(report: StudyReport) -> Iterator[str]:
     """Yield what the published success rates leave out, hence which column compares with them."""
     if report.grid is None:

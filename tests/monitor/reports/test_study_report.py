@@ -109,6 +109,13 @@ def test_preco_stands_beside_what_was_published_of_it_on_teragrid_and_alone_else
     assert "PreCo did not run on GEON" in " ".join(section(geon, "Runs").paragraphs)
 
 
+def test_the_queue_wait_of_geon_is_said_to_be_the_start_of_a_forked_job(grid: None, noon: datetime) -> None:
+    hourly_runs(noon, [2.0, 4.0])
+    (note,) = section(study_report(GEON, noon + DAYS), "Stages").paragraphs
+    assert "the published queue wait is the start-up of a forked job" in note
+    assert section(study_report(TERAGRID, noon + DAYS), "Stages").paragraphs == []
+
+
 def test_the_predictions_stand_beside_every_published_cell(grid: None, noon: datetime) -> None:
     hourly_runs(noon, [2.0 + number % 5 for number in range(40)])
     report = study_report(TERAGRID, noon + 3 * DAYS)
