@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from forecasting.evaluation import metrics
 from forecasting.evaluation.published_predictions import METRICS
-from forecasting.evaluation.rolling_origin import WARM_UP, rolling_origin
+from forecasting.evaluation.rolling_origin import rolling_origin
 from forecasting.reading.histories import RunHistory
+
+WARM_UP = 10  # runs of a series that are not scored: the length of the shortest training set
 
 
 @dataclass(frozen=True)

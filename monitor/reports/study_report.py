@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from monitor.forecasts.study import WARM_UP, Study, study
+from forecasting.evaluation.study import WARM_UP
+from monitor.forecasts.study import Study, study
 from monitor.models import DemoWeather, Series
 from monitor.performance import passed_runs
 from monitor.performance.passed_runs import TOTALS
