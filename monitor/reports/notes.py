@@ -26,8 +26,9 @@ DEFINITIONS = (
     "minutes after the probe ended; 30 minutes, it started 30 to 60 minutes after.",
     "Success is the share of passed runs among those that passed, failed, broke or timed out; adjusted, "
     "without failures that do not count against a site, or during planned maintenance (excused).",
-    "A pair is a run of the probe and the run of Circle nearest to it, at most an hour of the grid away; it "
-    "passed if both did, and is excused if one is. The study ran both hourly, one after the other.",
+    "A pair is a run of the probe and one of Circle that are nearest to each other, less than an hour of the "
+    "grid apart; it passed if both did, and is excused if one is. The study ran both hourly, one after the "
+    "other.",
     'A "-" stands for a figure that was not published, or cannot be computed from so few runs.',
 )
 

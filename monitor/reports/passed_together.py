@@ -47,9 +47,9 @@ def passed_together(
 ) -> SuccessRates:
     """Count the pairs of runs of both *probes* from *first* to *last*; a pair passed if both runs did.
 
-    A pair is a run of the first probe and the run of the second nearest to it, of a series with a common
-    resource, if both met the same of *weathers* and at most an hour of its grid lies between their slots.
-    A pair with an excused failure is excused.
+    A pair is a run of the first probe and one of the second, of a series with a common resource, that are
+    nearest to each other, if both met the same of *weathers* and less than an hour of its grid lies between
+    their slots. A pair with an excused failure is excused.
     """
     firsts, seconds = ([member for member in series if member.probe == probe] for probe in probes)
     bindings = current_bindings([member.pk for member in [*firsts, *seconds]])
@@ -92,16 +92,23 @@ def _speeds(weathers: Sequence[DemoWeather]) -> list[tuple[float, float, float]]
 def count_pairs(own: JudgedRuns, others: JudgedRuns, furthest: float) -> NDArray[np.int64]:
     """Return how many pairs passed, failed and are excused. Pure.
 
-    A pair is a run of *own* and the nearest of *others*, the later one of two, at most *furthest*
-    microseconds away. The excused ones have failed.
+    A pair is a run of *own* and one of *others* that are nearest to each other, the one of *own* first if two
+    are as near, less than *furthest* microseconds apart. The excused ones have failed.
     """
     if not len(own.slots) or not len(others.slots):
         return np.zeros(3, np.int64)
-    after = np.searchsorted(others.slots, own.slots).clip(max=len(others.slots) - 1)
-    before = (after - 1).clip(min=0)
-    distances = np.abs(others.slots[[after, before]] - own.slots)
-    nearest = np.where(distances[0] <= distances[1], after, before)
-    is_pair = distances.min(axis=0) <= furthest
+    nearest = _nearest(own.slots, others.slots)
+    back = len(own.slots) - 1 - _nearest(-others.slots, -own.slots[::-1])
+    is_near = np.abs(others.slots[nearest] - own.slots) < furthest
+    is_pair = is_near & (back[nearest] == np.arange(len(own.slots)))
     has_passed = own.has_passed & others.has_passed[nearest]
     is_excused = own.is_excused | others.is_excused[nearest]
     return np.array([(is_pair & each).sum() for each in (has_passed, ~has_passed, is_excused)], np.int64)
+
+
+def _nearest(slots: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of the nearest of the ordered *others* for each of *slots*, the later one of two."""
+    after = np.searchsorted(others, slots).clip(max=len(others) - 1)
+    before = (after - 1).clip(min=0)
+    is_after = np.abs(others[after] - slots) <= np.abs(others[before] - slots)
+    return np.where(is_after, after, before)

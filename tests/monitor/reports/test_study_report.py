@@ -315,12 +315,14 @@ def test_without_a_pair_the_published_share_stands_beside_dashes(grid: None, noo
     assert ["circle", "0", "0", "0", "-", "-", "78 %"] in rows(only_gather, "Success rates")
 
 
-def test_the_nearest_run_makes_the_pair_and_the_later_of_two() -> None:
+def test_each_run_is_in_one_pair_with_the_nearest_one_or_the_later_of_two() -> None:
+    """100 and 150, 300 and 280; 200 is nearest to 150 as well, and 50 to 100."""
     own = JudgedRuns(np.array([100, 200, 300]), np.ones(3, bool), np.zeros(3, bool))
     others = JudgedRuns(
         np.array([50, 150, 280, 390]), np.array([True, False, True, False]), np.zeros(4, bool)
     )
-    assert count_pairs(own, others, 50.0).tolist() == [1, 2, 0]
+    assert count_pairs(own, others, 51.0).tolist() == [1, 1, 0]
+    assert count_pairs(own, others, 50.0).tolist() == [1, 0, 0]
 
 
 def test_the_report_names_the_column_that_compares_with_the_published_success(
