@@ -8,6 +8,7 @@ with a message of one line.
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
@@ -38,14 +39,14 @@ def load(name: str) -> Command:
     return cast("Command", importlib.import_module(f"{__name__}.{name}"))
 
 
-def add_warm_up(parser: ArgumentParser) -> None:
-    """Add the option ``--warm-up``, which all commands that score forecasts have."""
+def add_warm_up(parser: ArgumentParser, usual: int = WARM_UP) -> None:
+    """Add the option ``--warm-up``, by default *usual*, which all commands that score forecasts have."""
     parser.add_argument(
         "--warm-up",
         type=whole_number,
-        default=WARM_UP,
+        default=usual,
         metavar="N",
-        help=f"do not score the first N runs of a series ({WARM_UP})",
+        help=f"do not score the first N runs of a series ({usual})",
     )
 
 
@@ -54,6 +55,17 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ArgumentTypeError(f"expected a whole number from 0, got {text!r}")
     return int(text)
+
+
+def positive(text: str) -> float:
+    """Convert a command-line argument to a number above 0; raise ArgumentTypeError otherwise."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < math.inf:
+        raise ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return number
 
 
 def probability(text: str) -> float:

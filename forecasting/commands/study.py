@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from forecasting.base import ForecastingError
-from forecasting.commands import Subparsers, add_warm_up
+from forecasting.commands import Subparsers, add_warm_up, positive
 from forecasting.evaluation import study
 from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, METRICS, STDEV_SECONDS
 from forecasting.evaluation.study import StudyColumn
@@ -39,7 +39,14 @@ def add(subparsers: Subparsers) -> None:
         "--metric", action="append", default=[], metavar="NAME", help="show this one; may be repeated"
     )
     parser.add_argument("--json", action="store_true", help="print one document instead of a table")
-    add_warm_up(parser)
+    parser.add_argument(
+        "--scale",
+        type=positive,
+        default=1.0,
+        metavar="N",
+        help="multiply mean and deviation by N: runs of a demo N times as fast as the grid (1)",
+    )
+    add_warm_up(parser, study.WARM_UP)
 
 
 def run(arguments: Namespace) -> int:
@@ -48,9 +55,10 @@ def run(arguments: Namespace) -> int:
     if not any(column.n for column in columns.values()):
         raise ForecastingError(f"{' '.join(arguments.files)}: {_empty_reason(arguments)}")
     if arguments.json:
-        print(json.dumps(document(columns), indent=2, allow_nan=False))
+        scaled = {"seconds_of_the_grid_per_second": arguments.scale, **document(columns)}
+        print(json.dumps(scaled, indent=2, allow_nan=False))
     else:
-        print("\n".join(lines(columns)))
+        print("\n".join(lines(columns, arguments.scale)))
     return 0
 
 
@@ -60,7 +68,7 @@ def _empty_reason(arguments: Namespace) -> str:
 
 
 def document(columns: Mapping[str, StudyColumn]) -> dict[str, object]:
-    """Return the columns as JSON values, with the published ones: errors as shares, times in seconds."""
+    """Return the columns as JSON values, with the published ones: errors as shares, seconds as measured."""
     return {
         "metrics": {metric: asdict(column) for metric, column in columns.items()},
         "published": {
@@ -83,10 +91,10 @@ def document(columns: Mapping[str, StudyColumn]) -> dict[str, object]:
 _LABEL, _WIDTH = 24, 18
 
 
-def lines(columns: Mapping[str, StudyColumn]) -> Iterator[str]:
+def lines(columns: Mapping[str, StudyColumn], scale: float) -> Iterator[str]:
     """Yield the lines of the table: three rows for each method, a column for each metric."""
     yield _line("", [_short(metric) for metric in columns])
-    for row in compared(columns):
+    for row in compared(columns, scale):
         yield _line(row.label, row.here)
         yield _line("  published", row.published)
         yield _line("  difference", row.difference)
@@ -94,6 +102,9 @@ def lines(columns: Mapping[str, StudyColumn]) -> Iterator[str]:
     yield ""
     yield "Errors: per cent of the actual value (coefficient of variation of the errors, per cent)."
     yield "Published: of PreCo on TeraGrid, forecast from Gather; seconds. Differences of errors: points."
+    if scale != 1:
+        yield f"Mean and standard deviation: measured values times {scale:g}."
+    yield 'A "-" stands for a figure that was not published, or cannot be computed from these runs.'
 
 
 def _line(label: str, cells: Sequence[str]) -> str:

@@ -28,6 +28,10 @@ class PublishedForecastError(NamedTuple):
     percent: float
     variation_percent: float
 
+    def text(self) -> str:
+        """Return both with the digits that were published, which never end with a zero."""
+        return f"{self.percent} ({self.variation_percent})"
+
 
 def _columns(*cells: float) -> dict[str, float]:
     return dict(zip(METRICS, cells, strict=True))

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from forecasting.evaluation import metrics
 from forecasting.evaluation.published_predictions import METRICS
-from forecasting.evaluation.rolling_origin import WARM_UP, rolling_origin
+from forecasting.evaluation.rolling_origin import rolling_origin
 from forecasting.reading.histories import RunHistory
+
+WARM_UP = 10  # runs of a series that are not scored: the length of the shortest training set
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,9 @@ class StudyColumn:
     def n(self) -> int:
         """Return the number of forecast runs."""
         return max(cell.n for cell in self.cells.values())
+
+
+EMPTY_COLUMN = StudyColumn(None, None, {studied.method: StudyCell(0, None, None) for studied in METHODS})
 
 
 def error_table(

@@ -30,7 +30,7 @@ def compared(columns: Mapping[str, StudyColumn], scale: float = 1.0) -> Iterator
     """Yield the rows of the published table for *columns*, of which the values are times *scale* seconds.
 
     The differences of mean and deviation are in per cent of the published ones, those of errors in percentage
-    points. What was not published, or cannot be computed, is ``-``.
+    points. Published numbers are as published; what was not published, or cannot be computed, is ``-``.
     """
     yield _of_values("Mean", {name: column.mean for name, column in columns.items()}, MEAN_SECONDS, scale)
     yield _of_values(
@@ -42,7 +42,7 @@ def compared(columns: Mapping[str, StudyColumn], scale: float = 1.0) -> Iterator
         yield ComparedRow(
             studied.label,
             [_error_text(cell) for cell in cells.values()],
-            [_published_text(errors.get(metric)) for metric in columns],
+            [error.text() if (error := errors.get(metric)) else UNDEFINED for metric in columns],
             [_difference_text(cell, errors.get(metric)) for metric, cell in cells.items()],
         )
 
@@ -65,10 +65,6 @@ def _error_text(cell: StudyCell) -> str:
         return UNDEFINED
     variation = UNDEFINED if cell.variation is None else f"{100 * cell.variation:.1f}"
     return f"{100 * cell.relative_error:.2f} ({variation})"
-
-
-def _published_text(error: PublishedForecastError | None) -> str:
-    return UNDEFINED if error is None else f"{error.percent:.2f} ({error.variation_percent:.1f})"
 
 
 def _difference_text(cell: StudyCell, error: PublishedForecastError | None) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from forecasting.base import Source
 from forecasting.evaluation.published_predictions import METRICS
-from forecasting.evaluation.study import StudyColumn, error_table
+from forecasting.evaluation.study import WARM_UP, StudyColumn, error_table
 from forecasting.reading.histories import RunHistory
 from monitor.depot.samples.pairing import nearest_known
 from monitor.depot.samples.read import history
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from forecasting.reading.histories import Kind
 
 TOTAL = "total.seconds"
-WARM_UP = 10  # pairs: the length of the shortest training set
 APPLICATION: Kind = "application"
 PROBE: Kind = "probe"
 

@@ -9,6 +9,7 @@ from monitor.failures.counts import SuccessRates
 from monitor.performance.tables import UNDEFINED, percent_text
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
+from monitor.reports.duration_blocks import GATHER
 from monitor.reports.published_numbers import COMBINED, GRIDS
 from monitor.reports.study_report import CIRCLE
 
@@ -44,17 +45,14 @@ def error_blocks(report: StudyReport) -> Iterator[Block]:
 
 def _rates(report: StudyReport) -> Block:
     published = GRIDS[report.grid].passed if report.grid else {}
-    errors = report.outcomes.errors
-    rows = [_rate(each.probe, each.rates, published.get(each.probe)) for each in errors.values()]
-    if COMBINED in published and report.together.hours:
-        hours, passed = report.together.hours, report.together.passed
-        name = f"{report.request.probe} and {CIRCLE}, both in one hour"
-        success = percent_text(passed / hours)
-        counts = (str(hours), str(hours - passed))
-        rows.append((name, *counts, UNDEFINED, success, UNDEFINED, percent_text(published[COMBINED])))
+    rates = {probe: SuccessRates(0, 0, 0) for probe in report.request.probes if probe in published}
+    rates |= {probe: errors.rates for probe, errors in report.outcomes.errors.items()}
+    rows = [_rate(probe, own, published.get(probe)) for probe, own in rates.items()]
+    if COMBINED in published and report.request.probe == GATHER:
+        rows.append(_rate(f"{GATHER} and {CIRCLE}, both of a pair", report.together, published[COMBINED]))
     headings = (
         "Probe",
-        "Runs, or hours of the grid",
+        "Runs, or pairs of runs",
         "Failed",
         "Excused",
         "Success",
@@ -66,7 +64,13 @@ def _rates(report: StudyReport) -> Block:
 
 def _rate(name: str, rates: SuccessRates, published: float | None) -> tuple[str, ...]:
     counts = (rates.passed + rates.failed, rates.failed, rates.excused)
-    return (name, *map(str, counts), *map(percent_text, (rates.raw, rates.adjusted, published)))
+    shares = (percent_text(rates.raw), percent_text(rates.adjusted), _whole_percent_text(published))
+    return (name, *map(str, counts), *shares)
+
+
+def _whole_percent_text(published: float | None) -> str:
+    """Return the *published* share with the digits that were published."""
+    return UNDEFINED if published is None else f"{100 * published:.0f} %"
 
 
 def _categories(errors: list[ErrorCounts]) -> Block:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from monitor.reports.blocks import Section, numbered
 from monitor.reports.duration_blocks import distribution_blocks, stage_blocks, total_blocks
 from monitor.reports.error_blocks import error_blocks, run_blocks
-from monitor.reports.notes import DEFINITIONS, difference_notes, lag_notes, too_few_runs, weather_notes
+from monitor.reports.notes import (
+    DEFINITIONS,
+    difference_notes,
+    lag_notes,
+    stage_notes,
+    success_notes,
+    too_few_runs,
+    weather_notes,
+)
 from monitor.reports.prediction_blocks import (
     correlation_blocks,
     forecast_blocks,
@@ -32,10 +40,10 @@ def study_sections(report: StudyReport) -> list[Section]:
     return numbered(
         [
             _section("Runs", list(weather_notes(report)), run_blocks(report)),
-            _section("Stages", [], stage_blocks(report)),
+            _section("Stages", list(stage_notes(report)), stage_blocks(report)),
             _section("Totals", [], total_blocks(report)),
             _section("Distribution of the totals", [], distribution_blocks(report)),
-            _section("Errors", [], error_blocks(report)),
+            _section("Errors", list(success_notes(report)), error_blocks(report)),
             _section(
                 f"Correlation of {request.application} with probes",
                 lag_notes(report),
@@ -43,7 +51,9 @@ def study_sections(report: StudyReport) -> list[Section]:
             ),
             _section(f"{request.application} and {request.probe} over time", [], normalised_blocks(report)),
             _section(
-                f"Forecasts of {request.application}", [], forecast_blocks(report), too_few_runs(report)
+                f"Forecasts of {request.application}",
+                [too_few_runs(report)] if report.forecasts.is_empty else [],
+                forecast_blocks(report),
             ),
             Section("Why the figures differ", list(difference_notes(report)), []),
             Section("Definitions", DEFINITIONS, []),
@@ -52,9 +62,7 @@ def study_sections(report: StudyReport) -> list[Section]:
     )
 
 
-def _section(
-    title: str, paragraphs: Sequence[str], blocks: Iterable[Block], missing: str = NO_RUNS
-) -> Section:
-    """Return a section; *missing* stands for blocks where there are none."""
+def _section(title: str, paragraphs: Sequence[str], blocks: Iterable[Block]) -> Section:
+    """Return a section, which says so where it has no blocks."""
     found = list(blocks)
-    return Section(title, [*paragraphs, *([] if found else [missing])], found)
+    return Section(title, [*paragraphs, *([] if found else [NO_RUNS])], found)

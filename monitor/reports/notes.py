@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from forecasting.evaluation.published_predictions import ERRORS, METRICS
 from monitor.reports.published_numbers import GRIDS, TERAGRID
 from monitor.units import coarse_seconds, seconds
 
@@ -25,6 +26,9 @@ DEFINITIONS = (
     "minutes after the probe ended; 30 minutes, it started 30 to 60 minutes after.",
     "Success is the share of passed runs among those that passed, failed, broke or timed out; adjusted, "
     "without failures that do not count against a site, or during planned maintenance (excused).",
+    "A pair is a run of the probe and one of Circle that are nearest to each other, less than an hour of the "
+    "grid apart; it passed if both did, and is excused if one is. The study ran both hourly, one after the "
+    "other.",
     'A "-" stands for a figure that was not published, or cannot be computed from so few runs.',
 )
 
@@ -67,6 +71,26 @@ def weather_notes(report: StudyReport) -> Iterator[str]:
         yield "As the speed of the demo changed, measured seconds stand beside the published ones."
 
 
+def stage_notes(report: StudyReport) -> Iterator[str]:
+    """Yield which published stages are not what their names say."""
+    if report.grid is not None and not GRIDS[report.grid].has_batch_system:
+        yield (
+            f"The batch system of {GRIDS[report.grid].title} was not configured: jobs were forked on login "
+            "nodes, so the published queue wait is the start-up of a forked job."
+        )
+
+
+def success_notes(report: StudyReport) -> Iterator[str]:
+    """Yield what the published success rates leave out, hence which column compares with them."""
+    if report.grid is None:
+        return
+    period = "the first six weeks" if GRIDS[report.grid] is TERAGRID else "a time that was not published"
+    yield (
+        f"The published rates are of {period}. They leave out failures by a proxy that was not renewed and "
+        'announced maintenance, so "Success, adjusted" is the column to compare with them.'
+    )
+
+
 def lag_notes(report: StudyReport) -> list[str]:
     """Return how lags were measured in a demo that is faster than the grid."""
     if report.scale == 1:
@@ -83,7 +107,8 @@ def difference_notes(report: StudyReport) -> Iterator[str]:
     if report.weathers:
         yield (
             f"The demo ran for {coarse_seconds((last - first).total_seconds() * report.scale)} of the grid's "
-            "time: the published success rates and extremes cover months of good and bad days."
+            "time. The published durations and extremes are of half a year, TeraGrid's success rates of its "
+            "first six weeks."
         )
         yield (
             "What the weather does not slow down, such as starting programs and connections, takes its time "
@@ -93,8 +118,9 @@ def difference_notes(report: StudyReport) -> Iterator[str]:
 
 def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator[str]:
     yield (
-        f"Published: half a year on two production grids. Here: {facts.runs} runs of {facts.applications} "
-        f"series in {coarse_seconds(facts.period_seconds)}, so a few slow runs weigh more."
+        f"Published: PreCo on {TERAGRID.title}; the number of its runs was not published. Here: {facts.runs} "
+        f"runs of {facts.applications} series in {coarse_seconds(facts.period_seconds)}. The fewer they are, "
+        "the more a slow run weighs."
     )
     yield (
         f"{application} takes {seconds(facts.total_seconds)} here: the time to start programs and "
@@ -109,19 +135,52 @@ def _forecast_notes(facts: StudyFacts, application: str, probe: str) -> Iterator
         "TSP is the battery without its first errors. All seven methods are scored on the same runs: those "
         "that each of them could forecast (docs/forecasting.md)."
     )
+    yield from _line_notes()
+
+
+def _line_notes() -> Iterator[str]:
+    """Yield what follows from the published errors of the lines, and what cannot be told from them."""
+    data, build, compute, queue = METRICS[3:]
     yield (
         "How many first pairs the fixed training sets had was not published; here they have 30. One very "
         "slow run among them bends the line for all runs to come, so these rows differ most from one history "
-        "to the next. One among the last 10 pairs bends the line for the next runs: stage data, build and "
-        "queue, which have rare outliers, show it."
+        "to the next. The published errors of stage data by the fixed line, "
+        f"{_against_all_pairs('lrp_first', data)} by all pairs, fit first pairs without such a run. Which "
+        "pairs came first was not published."
+    )
+    yield (
+        "One slow run among the last 10 pairs bends the line for the next runs. In the published table this "
+        f"shows in stage data: {_against_all_pairs('lrp_last_10', data)} by all pairs. Coefficients of "
+        "variation above 200 % tell of a few very large errors. It does not show in the queue, "
+        f"{_against_all_pairs('lrp_last_10', queue)}, and in build only without TSP, "
+        f"{_against_all_pairs('lrp_last_10', build)}. Why was not published."
+    )
+    vary = {method: f"{errors[compute].variation_percent} %" for method, errors in ERRORS.items()}
+    slow = TERAGRID.durations[compute]
+    yield (
+        f"The published errors of computation vary by {vary['lrp']} with LRP full and {vary['lrp_last_10']} "
+        f"with the last 10, but by {vary['nws']} with TSP, {vary['tsp_lrp']} with TSP+LRP full and "
+        f"{vary['lrp_first']} with the fixed line. So lines that were fitted again, and applied to one run "
+        "of Gather, had a few very large errors. They fit slow computations of Gather, with a published mean "
+        f"of {slow.mean:.2f} s and a maximum of {slow.max:.2f} s: those of PreCo would have shown with TSP, "
+        "too. How many were slow, and when, was not published."
     )
 
 
+def _against_all_pairs(method: str, metric: str) -> str:
+    """Return the published errors of *method* against those of the line of all pairs, alone and with TSP."""
+    alone, with_tsp = (
+        f"{ERRORS[prefix + method][metric].percent} against {ERRORS[prefix + 'lrp'][metric].percent} %"
+        for prefix in ("", "tsp_")
+    )
+    return f"{alone}, with TSP {with_tsp}"
+
+
 def too_few_runs(report: StudyReport) -> str:
-    """Return why there is no table of errors of forecasts."""
+    """Return why the table of errors of forecasts has none of these runs."""
     request, facts = report.request, report.forecasts.facts
     return (
-        f"Too few runs for a table: {facts.runs if facts else 0} runs of {request.application} have passed. "
+        f"Too few runs to score: {facts.runs if facts else 0} runs of {request.application} have passed. "
         f"Each of its series needs more than {request.warm_up} that started after 10 passed runs of a series "
         f"of {request.probe} with a common resource."
     )

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, FloatField, Max, Min, Q, Value
-from django.db.models.functions import Extract, Floor
+from django.db.models import Count, Max, Min, Value
 
 from monitor.failures.counts import RunGroup, SuccessRates, success_rates
 from monitor.failures.in_maintenance import failed_in_maintenance
@@ -61,17 +60,9 @@ class Outcomes:
     last: datetime
 
 
-@dataclass(frozen=True)
-class HoursTogether:
-    """The *hours* of the grid in which two probes ran, and in how many of them they *passed*."""
-
-    hours: int
-    passed: int
-
-
 def outcomes(series: Collection[Series], since: datetime | None, now: datetime) -> Outcomes | None:
     """Return the outcomes of the runs of *series* from *since* to *now*; None if there are none."""
-    runs = _judged(series, since, now)
+    runs = judged_runs(series, since, now)
     ends = runs.aggregate(first=Min("slot"), last=Max("slot"))
     if ends["first"] is None:
         return None
@@ -93,27 +84,7 @@ def outcomes(series: Collection[Series], since: datetime | None, now: datetime) 
     )
 
 
-def passed_together(
-    series: Collection[Series], probes: tuple[str, str], since: datetime | None, now: datetime, scale: float
-) -> HoursTogether:
-    """Return in how many hours of the grid both *probes* ran and each of their runs passed.
-
-    *scale* is the number of seconds of the grid per second. Excused failures count as failures.
-    """
-    runs = _judged([member for member in series if member.probe in probes], since, now)
-    hour = Floor(Extract("slot", "epoch") * Value(scale / 3600.0, FloatField()))
-    counted = (
-        runs.annotate(hour=hour)
-        .values("hour")
-        .annotate(
-            probes=Count("series__probe", distinct=True), bad=Count("pk", filter=~Q(state=State.PASSED))
-        )
-    )
-    both = counted.filter(probes=len(probes))
-    return HoursTogether(both.count(), both.filter(bad=0).count())
-
-
-def _judged(series: Collection[Series], since: datetime | None, now: datetime) -> RunQuerySet:
+def judged_runs(series: Collection[Series], since: datetime | None, now: datetime) -> RunQuerySet:
     """Return the runs of *series* from *since* to *now* that passed or failed, in no order."""
     runs = Run.objects.filter(series__in=series, slot__lte=now, state__in=JUDGED).order_by()
     return runs if since is None else runs.filter(slot__gte=since)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from forecasting.evaluation.published_predictions import METRICS
+from forecasting.evaluation.study import EMPTY_COLUMN
 from forecasting.evaluation.study_table import compared
 from monitor.performance.probe_correlation import Lag, StageCorrelation
 from monitor.performance.tables import UNDEFINED, correlation_table, label
@@ -88,10 +90,8 @@ def normalised_blocks(report: StudyReport) -> Iterator[Block]:
 
 
 def forecast_blocks(report: StudyReport) -> Iterator[Block]:
-    """Yield the table of predictions beside the published one; none while there are too few runs."""
-    columns = report.forecasts.columns
-    if report.forecasts.is_empty:
-        return
+    """Yield the table of predictions beside the published one, all of whose columns it has."""
+    columns = {metric: report.forecasts.columns.get(metric, EMPTY_COLUMN) for metric in METRICS}
     rows: list[Sequence[str]] = []
     for row in compared(columns, report.scale):
         rows.append((row.label, "here", *row.here))

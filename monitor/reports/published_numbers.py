@@ -1,7 +1,7 @@
 """The published numbers of the study of two grids: TeraGrid and GEON, watched for half a year.
 
-Durations are in seconds, of Gather over about 4,000 hourly runs; shares of passed runs are of the first six
-weeks, without those that failed by a proxy that was not renewed, or in announced maintenance.
+Durations are in seconds, of Gather over about 4,000 hourly runs; shares of passed runs are without those that
+failed by a proxy that was not renewed, or in announced maintenance, those of TeraGrid of the first six weeks.
 ``docs/weather.md`` says how ambiguous ones are understood. A number that is not here was not published: its
 cell in a report is "-". The predictions are in ``forecasting.evaluation.published_predictions``.
 """
@@ -42,6 +42,7 @@ class PublishedGrid:
         passed: share of runs that passed, by probe; COMBINED: Gather and Circle both passed.
         preco: durations of PreCo, by metric; empty: it did not run there.
         correlations: between Gather and PreCo that started at the same time, by total.
+        has_batch_system: False: jobs were forked on login nodes; the queue wait is the start-up of a job.
     """
 
     title: str
@@ -49,6 +50,7 @@ class PublishedGrid:
     passed: Mapping[str, float] = field(default_factory=dict)
     preco: Mapping[str, PublishedDuration] = field(default_factory=dict)
     correlations: Mapping[str, float] = field(default_factory=dict)
+    has_batch_system: bool = True
 
     def stages(self) -> dict[str, PublishedDuration]:
         """Return the durations of the stages of Gather, by stage."""
@@ -104,7 +106,7 @@ GEON = PublishedGrid(
         "stage.stage_data.seconds": PublishedDuration(70.26, 63.14, 139.87, 8.39),
         "stage.build_executable.seconds": PublishedDuration(33.28, 29.54, 62.04, 7.50),
         "stage.transfer_data.seconds": PublishedDuration(29.12, 21.02, 81.30, 11.68),
-        "stage.queue_wait.seconds": PublishedDuration(38.40, 29.85, 69.58, 2.14),  # job start-up
+        "stage.queue_wait.seconds": PublishedDuration(38.40, 29.85, 69.58, 2.14),
         "stage.compute.seconds": PublishedDuration(10.58, 10.15, 22.67, 0.94),
         "stage.transfer_results.seconds": PublishedDuration(15.88, 14.31, 189.03, 9.00),
         "stage.cleanup.seconds": PublishedDuration(74.84, 50.14, 427.74, 20.21),
@@ -112,6 +114,7 @@ GEON = PublishedGrid(
         "total_essential.seconds": PublishedDuration(93.95, 84.66, 286.01, 15.63),
     },
     passed={COMBINED: 0.56},
+    has_batch_system=False,
 )
 
 GRIDS: Mapping[str, PublishedGrid] = {"teragrid": TERAGRID, "geon": GEON}

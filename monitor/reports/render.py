@@ -115,6 +115,7 @@ def study_document(report: StudyReport) -> dict[str, Any]:
                 "profile": weather.profile,
                 "seed": weather.seed,
                 "scale": weather.scale,
+                "edition": weather.edition,
                 "since": weather.since.isoformat(),
             }
             for weather in report.weathers
@@ -128,6 +129,11 @@ def study_document(report: StudyReport) -> dict[str, Any]:
                 "adjusted": rates.adjusted,
             }
             for name, rates in found.rates.items()
+        },
+        "passed_together": {
+            **asdict(report.together),
+            "raw": report.together.raw,
+            "adjusted": report.together.adjusted,
         },
         "errors": {probe: msgspec.to_builtins(errors.causes) for probe, errors in found.errors.items()},
         "statistics": msgspec.to_builtins(report.statistics, str_keys=True),

@@ -8,18 +8,22 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from monitor.forecasts.study import WARM_UP, Study, study
+from forecasting.evaluation.study import WARM_UP
+from monitor.forecasts.study import Study, study
 from monitor.models import DemoWeather, Series
 from monitor.performance import passed_runs
 from monitor.performance.passed_runs import TOTALS
 from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
 from monitor.reports.normalised import NormalisedLine, normalised
-from monitor.reports.outcomes import HoursTogether, Outcomes, outcomes, passed_together
+from monitor.reports.outcomes import Outcomes, outcomes
+from monitor.reports.passed_together import passed_together
 from monitor.reports.published_numbers import GRIDS
 from monitor.series.segments import current_bindings
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from monitor.failures.counts import SuccessRates
 
 CIRCLE = "circle"
 MOST_SERIES = 10  # of a probe: those with the most runs have tables and figures
@@ -70,7 +74,7 @@ class StudyReport:
         weathers: the weathers of the demo's grid during the runs, oldest first; none without a demo.
         scale: the number of seconds of the grid per second, 1 if that is not the same for all runs.
         outcomes: of the runs of all series.
-        together: of the probe and Circle.
+        together: pairs of runs of the probe and Circle.
         probe_of: the probe of each series that has passed or failed runs, by name.
         statistics: by series, for those with the most runs; the rest is in *left_out*.
         pairs: of an application's and a probe's series with a common resource.
@@ -83,7 +87,7 @@ class StudyReport:
     weathers: Sequence[DemoWeather]
     scale: float
     outcomes: Outcomes
-    together: HoursTogether
+    together: SuccessRates
     probe_of: Mapping[str, str]
     statistics: Mapping[str, SeriesStatistics]
     left_out: Sequence[str]
@@ -118,7 +122,7 @@ def study_report(request: StudyRequest, now: datetime) -> StudyReport:
         weathers=weathers,
         scale=scale,
         outcomes=found,
-        together=passed_together(series, (request.probe, CIRCLE), request.since, now, scale),
+        together=passed_together(series, (request.probe, CIRCLE), found.first, found.last, weathers),
         probe_of={member.name: member.probe for member in series if member.name in found.rates},
         statistics=_statistics(described, partners, (found.first, end), scale),
         left_out=left_out,

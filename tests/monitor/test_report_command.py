@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from monitor.management.commands.report import ENOUGH_RUNS
 from monitor.models import DemoWeather
 from monitor.testbed.weather import EDITION
 from tests.monitor.reports.rendering import available_renderer
 from tests.monitor.reports.studied_runs import define_grid, run_of, store
 
 RUNS = 40
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "study.md"
 
 
 @pytest.fixture
@@ -64,7 +66,8 @@ def test_json_has_every_figure(two_days: None, noon: datetime) -> None:
     DemoWeather.objects.record("teragrid", 7, 20.0, noon, edition=EDITION)
     document = json.loads(study_output("--json"))
     assert (document["grid"], document["seconds_of_the_grid_per_second"]) == ("teragrid", 20.0)
-    assert document["weathers"][0]["seed"] == "7"
+    (weather,) = document["weathers"]
+    assert (weather["seed"], weather["edition"]) == ("7", EDITION)
     assert document["published"]["correlations"] == {
         "total_essential.seconds": 0.32,
         "total_core.seconds": 0.54,
@@ -86,7 +89,7 @@ def test_the_text_has_the_tables_published_errors_and_differences(two_days: None
     text = study_output("--grid=teragrid")
     rows = text.splitlines()
     first = next(place for place, row in enumerate(rows) if row.startswith("TSP "))
-    assert rows[first + 1].split()[:3] == ["published", "8.57", "(90.3)"]
+    assert rows[first + 1].split()[:3] == ["published", "8.57", "(90.32)"]
     assert rows[first + 2].split()[0] == "difference"
     assert next(row for row in rows if row.startswith("Compute ")).split()[1] == str(RUNS)
     assert f"{RUNS} runs of 1 series" in text
@@ -130,8 +133,12 @@ def test_without_runs_the_command_reports_what_it_needs_and_keeps_the_file(
     html.write_text("old")
     text = refusal("--html", html)
     assert "no run of gather, circle, preco has passed or failed" in text
-    assert "manage.py demo --rounds 30 --exit" in text
+    assert ENOUGH_RUNS in text
     assert html.read_text() == "old"
+
+
+def test_the_command_and_its_guide_advise_the_same_demo() -> None:
+    assert ENOUGH_RUNS in GUIDE.read_text(encoding="utf-8")
 
 
 def test_with_too_few_runs_for_forecasts_the_other_tables_are_printed(grid: None, noon: datetime) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 MOST_DAYS = 36_500
+ENOUGH_RUNS = "manage.py demo --rounds 130 --scale 40 --exit"
 
 
 class Command(BaseCommand):
@@ -134,7 +135,7 @@ def _study(now: datetime, options: Mapping[str, Any]) -> MadeReport:
     except (EmbeddedError, NotUp) as error:
         raise CommandError(str(error)) from error
     except NoRuns as error:
-        raise CommandError(f"{error}; `manage.py demo --rounds 30 --exit` makes runs") from error
+        raise CommandError(f"{error}; `{ENOUGH_RUNS}` makes enough runs") from error
     except TooManySamples as error:
         raise CommandError(f"a metric has {error}: --days chooses fewer runs") from error
     return MadeReport(study_text(report), study_html(report), study_document(report))

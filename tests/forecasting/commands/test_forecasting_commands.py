@@ -191,13 +191,13 @@ def test_the_study_prints_seven_methods_beside_what_was_published_of_the_same_me
     out = printed(capsys, "study", named).splitlines()
     first = next(place for place, line in enumerate(out) if line.startswith("TSP"))
     here, published, difference = (line.split() for line in out[first : first + 3])
-    assert published == ["published", "8.57", "(90.3)"]
+    assert published == ["published", "8.57", "(90.32)"]
     assert float(difference[1]) == pytest.approx(float(here[1]) - 8.57, abs=0.006)
     assert sum(line.startswith("  published") for line in out) == 2 + 7
     assert out[2].split() == ["published", "816.61"]
     document = json.loads(printed(capsys, "study", "--json", named))
     assert document["published"]["stage.queue_wait.seconds"]["cells"]["lrp"]["variation"] == 0.7425
-    assert document["metrics"]["total.seconds"]["cells"]["nws"]["n"] == 20
+    assert document["metrics"]["total.seconds"]["cells"]["nws"]["n"] == 50
 
 
 def test_a_metric_that_was_not_published_stands_alone_in_the_study(
@@ -205,13 +205,42 @@ def test_a_metric_that_was_not_published_stands_alone_in_the_study(
 ) -> None:
     out = printed(capsys, "study", runs(tmp_path)).splitlines()
     assert [line.split()[1:] for line in out if line.startswith("  published")] == [["-"]] * 9
+    assert out[-1].startswith('A "-" stands for a figure that was not published')
+
+
+def test_mean_and_deviation_of_a_fast_demo_are_printed_in_seconds_of_the_grid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = runs(tmp_path)
+    measured, scaled = (
+        [line.split() for line in printed(capsys, "study", *options, file).splitlines()]
+        for options in ((), ("--scale=40",))
+    )
+    for label, place in (("Mean", 1), ("Std.", 4)):
+        assert measured[place][0] == scaled[place][0] == label
+        assert float(scaled[place][-1]) == pytest.approx(40 * float(measured[place][-1]), abs=0.3)
+    assert scaled[7:-4] == measured[7:-3], "errors are relative"
+    assert " ".join(scaled[-2]) == "Mean and standard deviation: measured values times 40."
+    assert (
+        json.loads(printed(capsys, "study", "--scale=40", "--json", file))["seconds_of_the_grid_per_second"]
+        == 40
+    )
+    with pytest.raises(SystemExit):
+        main(["study", "--scale=0", file])
+    assert "--scale: expected a number above 0, got '0'" in capsys.readouterr().err
+
+
+def test_the_study_scores_after_ten_runs_as_its_report_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["study", "--help"])
+    assert "do not score the first N runs of a series (10)" in capsys.readouterr().out
 
 
 def test_a_study_of_too_few_runs_names_the_number_needed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = refused(capsys, "study", runs(tmp_path, 30))
-    assert "no group has an application and a probe with more than 40 values each" in error
+    error = refused(capsys, "study", runs(tmp_path, 10))
+    assert "no group has an application and a probe with more than 10 values each" in error
 
 
 def test_the_program_ends_well_when_its_reader_has_seen_enough_and_with_2_when_it_cannot_write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,15 @@ from monitor.models import (
     Suite,
     Webhook,
 )
+from monitor.reports.published_numbers import GRIDS, TERAGRID
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
 from monitor.yamlfile.reading import read
 from probes.common.signature import digest
+from reporters.schedule import parse_schedule
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 TABLES: dict[str, type[models.Model]] = {
     "sites": Site,
@@ -103,15 +107,62 @@ def test_the_bindings_of_teragrid_match_its_publication() -> None:
     ring = [site[resource] for resource in series["circle"].bindings["ring"]]
     assert ring == ["iu", "ornl", "purdue", "tacc", "sdsc", "ncsa", "anl"]
     preco = [entry for entry in series.values() if entry.probe == "preco"]
-    assert [(entry.leader, entry.follows, entry.delay_seconds) for entry in preco] == [
-        ("gather", "with", 0),
-        ("gather", "after", 0),
-        ("gather", "after", 1800),
-        ("gather-together", "with", 0),
-    ]
+    assert len(preco) == 4
     for entry in preco:
         roles = {role: [site[resource] for resource in bound] for role, bound in entry.bindings.items()}
         assert roles == {"source": ["purdue"], "compute": ["ncsa"], "destination": ["sdsc"]}
+
+
+def test_the_schedule_of_teragrid_matches_its_publication() -> None:
+    series = example("teragrid-2005").series
+    assert {name: entry.schedule for name, entry in series.items() if not entry.leader} == {
+        "gather": "0 * * * *",
+        "circle": "30 * * * *",
+        "preco-with-gather": "0 0-23/3 * * *",
+        "preco-right-after": "20 1-23/3 * * *",
+        "preco-30-minutes-after": "50 2-23/3 * * *",
+        "gather-together": "*/30 * * * *",
+    }
+    together = series["preco-together"]
+    assert (together.leader, together.follows, together.delay_seconds) == ("gather-together", "with", 0)
+    assert {name for name, entry in series.items() if not entry.enabled} == {
+        "gather-together",
+        "preco-together",
+    }
+
+
+def test_in_each_hour_of_the_example_one_preco_runs_at_its_distance_from_gather() -> None:
+    """Gather took 145.37 to 1,142.66 s, and begins at the hour."""
+    series = example("teragrid-2005").series
+    midnight = datetime(2005, 8, 1, tzinfo=UTC)
+    starts = {
+        name: list(
+            parse_schedule(series[name].schedule, name).slots(midnight - SECOND, midnight + DAY - SECOND)
+        )
+        for name in ("preco-with-gather", "preco-right-after", "preco-30-minutes-after")
+    }
+    gather = TERAGRID.durations["total.seconds"]
+    earliest, latest = timedelta(seconds=gather.min or 0), timedelta(seconds=gather.max or 0)
+    half, hour = timedelta(minutes=30), timedelta(hours=1)
+    assert sorted(start.hour for found in starts.values() for start in found) == list(range(24))
+    for name, (least, most) in {
+        "preco-with-gather": (timedelta(0), timedelta(0)),
+        "preco-right-after": (latest, earliest + half),
+        "preco-30-minutes-after": (latest + half, earliest + hour),
+    }.items():
+        for start in starts[name]:
+            assert least <= timedelta(minutes=start.minute) <= most
+
+
+@pytest.mark.parametrize("name", ["teragrid-2005", "geon-2005"])
+def test_the_limits_of_the_examples_have_room_for_the_published_durations(name: str) -> None:
+    grid = GRIDS[name.removesuffix("-2005")]
+    for entry in example(name).series.values():
+        if entry.probe == "gather":
+            assert entry.limit_seconds > 1.5 * (grid.durations["total.seconds"].max or 0)
+        if entry.probe == "preco":
+            total = grid.preco["total.seconds"]
+            assert entry.limit_seconds > total.mean + 20 * total.stdev
 
 
 def test_the_bindings_of_geon_match_its_publication() -> None:
@@ -125,6 +176,11 @@ def test_the_bindings_of_geon_match_its_publication() -> None:
     }
     ring = [site[resource] for resource in grid.series["circle"].bindings["ring"]]
     assert ring == ["asu", "sdsc", "uidaho", "rice", "arizona", "isu", "utep"]
+    assert {name: series.schedule for name, series in grid.series.items()} == {
+        "gather": "0 * * * *",
+        "circle": "30 * * * *",
+    }
+    assert {resource.batch["kind"] for resource in grid.resources.values()} == {"fork"}
 
 
 def test_the_demo_file_matches_the_definition_of_the_demo() -> None:
