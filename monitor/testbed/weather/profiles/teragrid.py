@@ -33,7 +33,7 @@ PROFILE = Profile(
         "stage_data": 0.6,
         "build_executable": 0.5,
         "transfer_data": 0.66,
-        "queue_wait": 0.4,
+        "queue_wait": 0.425,
         "compute": 0.5,
         "transfer_results": 0.66,
         "cleanup": 0.7,
