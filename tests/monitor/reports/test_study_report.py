@@ -343,7 +343,7 @@ def test_runs_of_several_weathers_are_named_and_not_scaled(grid: None, noon: dat
     report = study_report(StudyRequest(), noon + DAYS)
     assert (report.grid, report.scale) == ("teragrid", 1.0)
     notes = " ".join(section(report, "Runs").paragraphs)
-    assert "calm (seed 10, edition 2, 10 times as fast" in notes
+    assert f"calm (seed 10, edition {EDITION}, 10 times as fast" in notes
     assert "Runs that met another weather than teragrid are compared with TeraGrid as well" in notes
     other = section(study_report(StudyRequest(grid="geon"), noon + DAYS), "Runs").paragraphs
     assert "No run met the weather of GEON" in " ".join(other)
