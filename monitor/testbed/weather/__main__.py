@@ -8,7 +8,7 @@ from monitor.testbed.weather import profiles
 from monitor.testbed.weather.climate import STEPS_PER_HOUR
 from monitor.testbed.weather.comparison import EXTREMES_RUNS, compare
 from monitor.testbed.weather.generator import Weather
-from monitor.testbed.weather.predictions import lines
+from monitor.testbed.weather.predictions import fixed_errors, lines, predictions
 
 
 def main() -> int:
@@ -28,7 +28,9 @@ def main() -> int:
     if options.predictions is not None:
         if options.predictions < 1 or options.seed < 0:
             parser.error("expected at least 1 seed, from 0 on")
-        print(*lines(options.profile, range(options.seed, options.seed + options.predictions)), sep="\n")
+        seeds = range(options.seed, options.seed + options.predictions)
+        tables = predictions(options.profile, seeds)
+        print(*lines(tables, fixed_errors(options.profile, seeds)), sep="\n")
         return 0
     if options.runs < EXTREMES_RUNS or options.seed < 0 or options.every < 1:
         parser.error(

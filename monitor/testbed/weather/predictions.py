@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -110,9 +110,8 @@ def _fixed_error(method: ForecastMethod, found: Sequence[RunHistory], first: int
     return relative_error(np.array(actual), np.array(forecasts)) or math.nan
 
 
-def lines(profile: str, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield the lines of the tables: the median of *seeds* for each error, beside the published one."""
-    tables = predictions(profile, seeds)
+def lines(tables: Sequence[Mapping[str, StudyColumn]], fixed: Iterable[FixedErrors]) -> Iterator[str]:
+    """Yield the lines of two tables: the medians of *tables* beside the published errors, and *fixed*."""
     yield f"| percent | {' | '.join(_short(metric) for metric in METRICS)} |"
     yield f"|---|{'---:|' * len(METRICS)}"
     for studied in METHODS:
@@ -123,9 +122,9 @@ def lines(profile: str, seeds: Sequence[int]) -> Iterator[str]:
     yield ""
     yield "| total by the first pairs | lowest | median | highest |"
     yield "|---|---:|---:|---:|"
-    for fixed in fixed_errors(profile, seeds):
-        spread = (min(fixed.errors), median(fixed.errors), max(fixed.errors))
-        yield f"| {fixed.label} {fixed.first} | {' | '.join(f'{100 * error:.2f}' for error in spread)} |"
+    for each in fixed:
+        spread = (min(each.errors), median(each.errors), max(each.errors))
+        yield f"| {each.label} {each.first} | {' | '.join(f'{100 * error:.2f}' for error in spread)} |"
 
 
 def median_error(tables: Sequence[Mapping[str, StudyColumn]], metric: str, method: str) -> float:

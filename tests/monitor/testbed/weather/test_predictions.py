@@ -5,21 +5,25 @@ The weather was chosen on seeds below 220; the tables here have others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 import pytest
 
 from forecasting.evaluation.published_predictions import ERRORS, METRICS
-from forecasting.evaluation.study import StudyColumn
+from forecasting.evaluation.study import METHODS, StudyColumn
 from monitor.testbed.weather import profiles
 from monitor.testbed.weather.generator import Weather
 from monitor.testbed.weather.predictions import (
     FIRST_PAIRS,
+    FixedErrors,
     fixed_errors,
     histories,
+    lines,
     median_error,
     predictions,
 )
@@ -49,6 +53,19 @@ def tables() -> list[dict[str, StudyColumn]]:
     return predictions("teragrid", TABLE_SEEDS)
 
 
+@cache
+def by_first_pairs() -> list[FixedErrors]:
+    return list(fixed_errors("teragrid", TABLE_SEEDS))
+
+
+@pytest.mark.nightly
+def test_the_documented_tables_are_those_of_the_forecasters_as_they_are() -> None:
+    documented = (Path(__file__).parents[4] / "docs/weather.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines(tables(), by_first_pairs()) if re.match(r"\| (TSP|LRP)", line)]
+    assert len(rows) == len(METHODS) + 2 * len(FIRST_PAIRS)
+    assert [row for row in rows if row not in documented] == []
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(("metric", "method"), POINTS)
 def test_errors_are_near_the_published_ones(metric: str, method: str) -> None:
@@ -65,7 +82,7 @@ def test_errors_of_stages_with_outliers_are_those_of_a_quiet_core(metric: str, m
 
 @pytest.mark.nightly
 def test_the_more_first_pairs_a_fixed_line_has_the_less_it_depends_on_them() -> None:
-    found = {(each.label, each.first): each.errors for each in fixed_errors("teragrid", TABLE_SEEDS)}
+    found = {(each.label, each.first): each.errors for each in by_first_pairs()}
     for label in {label for label, _ in found}:
         medians = [median(found[label, first]) for first in FIRST_PAIRS]
         assert medians == sorted(medians, reverse=True)
