@@ -77,6 +77,11 @@ def too_much_processor_time(retry_seconds: int) -> HttpResponse:
     return _with_retry(problem(429, "too_many_requests", detail), retry_seconds)
 
 
+def dear_requests_under_way(retry_seconds: int) -> HttpResponse:
+    detail = f"other requests of this caller that take as long are under way; try again in {retry_seconds} s"
+    return _with_retry(problem(429, "too_many_requests", detail), retry_seconds)
+
+
 def not_allowed(request: HttpRequest, allow: Collection[str]) -> HttpResponse:
     """Return a 405 problem; *allow* has the methods of the path."""
     methods = ", ".join(sorted(allow))

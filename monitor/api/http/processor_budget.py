@@ -8,8 +8,9 @@ up to two seconds: one that takes longer mostly waits for a lock, which PostgreS
 jobs and the agents of a site behind one address do not share a budget. That of an address is small: strangers
 have login pages and a public page to ask for, and hashes of passwords are not charged.
 
-The first request after the budget is used up is refused, not the one that uses it up. The web server sends a
-refusal a second later, and each other 429 to a caller without a login, so that a client that ignores
+The first request after the budget is used up is refused, not the one that uses it up. So is a request while
+others of the caller and the route are under way that are expected to be dear (``under_way``). The web server
+sends a refusal a second later, and each other 429 to a caller without a login, so that a client that ignores
 ``Retry-After`` costs one request a second.
 """
 
@@ -30,8 +31,9 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 
-from monitor.api.http.problems import too_much_processor_time
+from monitor.api.http.problems import dear_requests_under_way, too_much_processor_time
 from monitor.api.http.rate_limit import WINDOW_SECONDS, RateLimit, SharedTotals, Standing
+from monitor.api.http.under_way import ExpectedCosts, UnderWay
 from monitor.models import ApiToken, ReporterKey
 from monitor.models.token import Sender
 from monitor.web.client_address import client_address
@@ -92,6 +94,7 @@ class ProcessorBudgetMiddleware:
         self.get_response = get_response
         self._users: OrderedDict[bytes, str] = OrderedDict()  # by credential
         self._lock = threading.Lock()
+        self._costs = ExpectedCosts()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         credential = _credential(request)
@@ -102,14 +105,21 @@ class ProcessorBudgetMiddleware:
             standing = processor_budget().count(caller, 0)
             if standing.is_exceeded:
                 return _refuse(request, standing)
-        meter = Meter()
-        with meter.running():
-            response = self.get_response(request)
+        # A credential that this process does not know yet is a sender of its own, apart from its address.
+        meter, under_way = Meter(), UnderWay(self._costs, known or credential.hex() or caller)
+        request.under_way = under_way  # type: ignore[attr-defined]
+        try:
+            with meter.running():
+                response = self.get_response(request)
+        except BaseException:
+            under_way.end()
+            raise
         user = _user(request)
         if user and credential:
             self._remember(credential, user)
         caller = user or caller
         if response.streaming and not hasattr(response, "file_to_stream"):
+            under_way.end(caller, meter.processor_seconds)  # downloads have places, see ``few_at_once``
             response.streaming_content = _charged(request, caller, meter, response.streaming_content)  # type: ignore[attr-defined]
         else:
             _add_headers(response, _charge(request, caller, meter))
@@ -118,10 +128,13 @@ class ProcessorBudgetMiddleware:
         return response
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
-        """Refuse a request of a route for which the caller has used up its budget."""
+        """Refuse a request of a route whose budget is used up, or of which dear ones are under way."""
         caller: str = request.budget_caller  # type: ignore[attr-defined]
+        under_way: UnderWay = request.under_way  # type: ignore[attr-defined]
         standing = processor_budget().count(_of_route(request, caller), 0)
-        return _refuse(request, standing) if standing.is_exceeded else None
+        if standing.is_exceeded:
+            return _refuse(request, standing)
+        return None if under_way.begin(_route(request)) else _refuse(request, None)
 
     def _remember(self, credential: bytes, user: str) -> None:
         with self._lock:
@@ -151,9 +164,12 @@ def _user(request: HttpRequest) -> str:
     return f"user:{user.pk}" if isinstance(user, User) and user.is_authenticated else ""
 
 
+def _route(request: HttpRequest) -> str:
+    return request.resolver_match.route if request.resolver_match else "none"
+
+
 def _of_route(request: HttpRequest, caller: str) -> str:
-    match = request.resolver_match
-    return f"{caller}{_ROUTE}{match.route if match else 'none'}"
+    return f"{caller}{_ROUTE}{_route(request)}"
 
 
 def _charge(request: HttpRequest, caller: str, meter: Meter) -> Standing:
@@ -161,6 +177,7 @@ def _charge(request: HttpRequest, caller: str, meter: Meter) -> Standing:
     is_person = caller.startswith("user:") and not isinstance(getattr(request, "auth", None), Sender)
     seconds = meter.processor_seconds + (meter.database_seconds if is_person else 0.0)
     amount = int(seconds * _MICROSECONDS)
+    request.under_way.end(caller, seconds)  # type: ignore[attr-defined]
     budget = processor_budget()
     standings = budget.count(_of_route(request, caller), amount), budget.count(caller, amount)
     return min(standings, key=lambda standing: standing.left)
@@ -190,13 +207,15 @@ def _add_headers(response: HttpResponseBase, standing: Standing) -> None:
         response["RateLimit"] += f', "processor";r={left};t={standing.reset_seconds}'
 
 
-def _refuse(request: HttpRequest, standing: Standing) -> HttpResponse:
-    seconds = standing.reset_seconds
+def _refuse(request: HttpRequest, standing: Standing | None) -> HttpResponse:
+    """Return the answer to a caller whose budget is used up, or whose dear requests are under way."""
+    seconds = standing.reset_seconds if standing else 1
     if request.path_info.startswith("/api/"):
-        response = too_much_processor_time(seconds)
+        response = too_much_processor_time(seconds) if standing else dear_requests_under_way(seconds)
     else:
         is_stranger = request.budget_caller.startswith(_ADDRESS)  # type: ignore[attr-defined]
-        page = render_to_string("too_much.html", {"seconds": seconds, "is_stranger": is_stranger})
+        context = {"seconds": seconds, "is_stranger": is_stranger, "are_under_way": standing is None}
+        page = render_to_string("too_much.html", context)
         response = HttpResponse(page, status=HTTPStatus.TOO_MANY_REQUESTS)
         response["Retry-After"] = str(seconds)
     response["Cache-Control"] = "no-store"
