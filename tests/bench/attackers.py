@@ -31,6 +31,10 @@ class HttpRequest:
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.method, self.path, self.body
+
     def send(self, connection: http.client.HTTPConnection, number: int = 0) -> int:
         """Send the request and read the answer; return its status."""
         body = self.body.replace(NUMBER, str(number)).encode()

@@ -105,7 +105,7 @@ def _result(kind: str, costs: Mapping[str, Cost]) -> Result:
 
 def addresses() -> Iterator[str]:
     """Yield the address of each page, alone and with its ``QUERIES``; of objects, the page of one."""
-    known = _arguments()
+    known = arguments()
     for pattern in (each for patterns in pages.load_all().values() for each in patterns):
         route = str(pattern.pattern)
         filled = route
@@ -116,7 +116,7 @@ def addresses() -> Iterator[str]:
             yield from (f"/{filled}?{query}" for query in QUERIES.get(route, ()))
 
 
-def _arguments() -> Mapping[str, object]:
+def arguments() -> Mapping[str, object]:
     """Return an object by the part of a route that has an argument."""
     failed = Run.objects.filter(state=State.FAILED, series__name__contains="-login-").latest("slot")
     incident, site = Incident.objects.open().order_by("pk").last(), wide_grid.OWN_SITE
