@@ -34,7 +34,7 @@ tests:
 
 nightly: .venv/.development ## the long proofs, some hours: a release needs them
 	@.ci/system-packages test
-	$(MAKE) proofs screens cross soak fuzz kills ends chaos agents study growth
+	$(MAKE) --keep-going proofs screens cross soak fuzz kills ends chaos agents study growth
 
 # Each part runs singly, too, within an hour.
 PROOF := $(PY) -m pytest -n 2 -m "nightly or hypothesis" --hypothesis-profile=nightly
