@@ -56,7 +56,7 @@ def _of_values(
         label,
         [f"{here[metric]:.2f}" if metric in here else UNDEFINED for metric in values],
         [f"{published[metric]:.2f}" if metric in published else UNDEFINED for metric in values],
-        [f"{100 * shares[metric]:+.1f} %" if metric in shares else UNDEFINED for metric in values],
+        [f"{100 * shares[metric]:+z.1f} %" if metric in shares else UNDEFINED for metric in values],
     )
 
 
@@ -70,4 +70,4 @@ def _error_text(cell: StudyCell) -> str:
 def _difference_text(cell: StudyCell, error: PublishedForecastError | None) -> str:
     if cell.relative_error is None or error is None:
         return UNDEFINED
-    return f"{100 * cell.relative_error - error.percent:+.2f}"
+    return f"{100 * cell.relative_error - error.percent:+z.2f}"

@@ -162,8 +162,8 @@ def _drawings(request: HttpRequest, found: SeriesComparison, table: ChartTable) 
         "lag_rows": [
             (
                 f"{lag.seconds:,.0f} s",
-                f"{lag.correlation.spearman.value:+.2f}" if lag.correlation.spearman else "",
-                f"{lag.correlation.pearson.value:+.2f}" if lag.correlation.pearson else "",
+                f"{lag.correlation.spearman.value:+z.2f}" if lag.correlation.spearman else "",
+                f"{lag.correlation.pearson.value:+z.2f}" if lag.correlation.pearson else "",
                 f"{lag.correlation.n:,}",
             )
             for lag in found.lags

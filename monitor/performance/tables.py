@@ -171,7 +171,7 @@ def correlation_table(
     probe_metrics = list(dict.fromkeys(cell.probe for cell in cells))
     rows: dict[str, list[str]] = {}
     for cell in cells:
-        text = UNDEFINED if cell.r is None else f"{cell.r:+.2f} ({cell.n})"
+        text = UNDEFINED if cell.r is None else f"{cell.r:+z.2f} ({cell.n})"
         rows.setdefault(cell.application, [label(cell.application)]).append(text)
     title = f"Correlation with {found.probe}, {lag}: Pearson's r (pairs of runs)"
     return StatisticsTable(title, ("Stage", *map(label, probe_metrics)), list(rows.values()))
@@ -179,7 +179,7 @@ def correlation_table(
 
 def percent_text(share: float | None) -> str:
     """Return *share* of 1 in percent; ``UNDEFINED`` for None."""
-    return UNDEFINED if share is None else f"{100 * share:.1f} %"
+    return UNDEFINED if share is None else f"{100 * share:z.1f} %"
 
 
 def number_text(value: float | None) -> str:

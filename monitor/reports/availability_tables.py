@@ -80,8 +80,8 @@ def points(change: float | None) -> str:
     """Format a difference of shares in percentage points, with its sign: ``+1.2``, ``-0.3``, ``0.0``."""
     if change is None:
         return UNKNOWN
-    text = f"{100 * change:+.1f}"
-    return "0.0" if text in {"+0.0", "-0.0"} else text
+    text = f"{100 * change:+z.1f}"
+    return "0.0" if text == "+0.0" else text
 
 
 def as_csv(report: AvailabilityReport) -> str:

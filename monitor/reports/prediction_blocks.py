@@ -75,7 +75,7 @@ def _same_metrics(found: ProbeCorrelation, published: Mapping[str, float]) -> li
 def _correlation_text(cell: StageCorrelation | None) -> str:
     if cell is None:
         return UNDEFINED
-    return f"{UNDEFINED if cell.r is None else f'{cell.r:+.2f}'} ({cell.n})"
+    return f"{UNDEFINED if cell.r is None else f'{cell.r:+z.2f}'} ({cell.n})"
 
 
 def normalised_blocks(report: StudyReport) -> Iterator[Block]:
@@ -103,4 +103,4 @@ def forecast_blocks(report: StudyReport) -> Iterator[Block]:
         f"from Gather on {TERAGRID.title}: mean relative errors in percent of the actual value (coefficient "
         f"of variation of the errors, percent){unit(report)}"
     )
-    yield table_block(title, ("", "", *map(label, columns)), rows, texts=2)
+    yield table_block(title, ("", "", *map(label, columns)), rows, texts=1)

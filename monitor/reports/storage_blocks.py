@@ -154,7 +154,7 @@ def _prediction_paragraphs(report: StorageReport) -> list[str]:
 
 def _prediction(report: StorageReport) -> Iterator[Block]:
     rows = [
-        [error.interface, error.system, f"{error.read:+.2f}", f"{error.write:+.2f}", f"{error.total:+.2f}"]
+        [error.interface, error.system, f"{error.read:+z.2f}", f"{error.write:+z.2f}", f"{error.total:+z.2f}"]
         for error in (*PREDICTION_ERRORS, *FLASH_ERRORS)
     ]
     headings = ["Interface", "System", "Reads %", "Writes %", "Total %"]
@@ -167,7 +167,7 @@ def _prediction(report: StorageReport) -> Iterator[Block]:
     yield table_block("Published: relative standard deviations, per cent", headings, variations, texts=1)
     if report.elsewhere:
         ours = [
-            [each.series, str(each.n), f"{100 * each.mean:+.2f}", f"{100 * each.mean_absolute:.2f}"]
+            [each.series, str(each.n), f"{100 * each.mean:+z.2f}", f"{100 * each.mean_absolute:.2f}"]
             for each in report.elsewhere
         ]
         headings = ["Series", "Scored", "Mean error %", "Mean absolute error %"]
