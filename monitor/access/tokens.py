@@ -201,6 +201,14 @@ def rotate(
     return IssuedToken(new, text, [scope for scope in old.scopes if scope not in scopes])
 
 
+def check_scope_left(token: ApiToken) -> None:
+    """Raise ExceedsRights if the present roles of its user permit none of the scopes of *token*."""
+    stored = ApiToken.objects.select_related("user", "reporter", "site").filter(pk=token.pk).first()
+    if stored is not None:
+        act_as(stored.user, stored.identity_id)
+        _present_rights(stored)
+
+
 def revoke(tokens: ApiTokenQuerySet, now: datetime) -> int:
     """Revoke those of *tokens* that are not revoked yet; return their number.
 

@@ -192,6 +192,14 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
     return _issued(issued, now)
 
 
+def _require_scope_left(request: HttpRequest) -> None:
+    """Raise Refused if the present roles of the user permit none of the scopes of the token."""
+    try:
+        tokens.check_scope_left(request.auth)  # type: ignore[attr-defined]  # only tokens get here
+    except TokenError as error:
+        raise _refused(error) from error
+
+
 @router.post(
     "/tokens/self/rotate",
     response={201: TokenIssued},
@@ -200,6 +208,7 @@ def create_token(request: HttpRequest, order: TokenIn) -> HttpResponse:
     openapi_extra=declare(
         scope="",
         errors={409: ["token_ended", "too_many_tokens"]},
+        permission=_require_scope_left,
         example={"grace_seconds": 60},
     ),
     summary="Replace the API token of the request by a new one",

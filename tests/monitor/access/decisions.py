@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from monitor.models.role import UserRole
-from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN
+from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
 from tests.monitor.access.world import OWN, Identity
 
 VIEWER, SCHEDULER, SITE_ADMIN, OPERATOR, ADMINISTRATOR = UserRole
@@ -14,6 +14,13 @@ ALL_ROLES = frozenset(UserRole)
 READERS = ALL_ROLES - {SCHEDULER}
 MANAGERS = frozenset({SITE_ADMIN, OPERATOR, ADMINISTRATOR})
 OPERATORS = frozenset({OPERATOR, ADMINISTRATOR})
+PERMITTED = {  # scopes that a token of a user with the role can use
+    VIEWER: frozenset({READ}),
+    SCHEDULER: frozenset({READ, OUTCOME}),
+    SITE_ADMIN: frozenset({READ, RUN, REPORT, MANAGE}),
+    OPERATOR: frozenset(SCOPES),
+    ADMINISTRATOR: frozenset(SCOPES),
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,7 @@ class Decision:
         is_own: a site admin, and a token that is bound to a site, may at this site only.
         is_everywhere: a token that is bound to a site may not.
         is_program: sessions may not.
+        is_rotation: a token may not whose scopes the role does not permit: none is left for the new one.
         asked: those of *scopes* that the body of the table asks for: a program without them may not.
         answers: what else a permitted request may be answered with, because the table sends no real content.
     """
@@ -33,6 +41,7 @@ class Decision:
     is_own: bool = False
     is_everywhere: bool = False
     is_program: bool = False
+    is_rotation: bool = False
     asked: tuple[str, ...] = ()
     answers: frozenset[int] = frozenset()
 
@@ -48,6 +57,8 @@ class Decision:
         if identity.scopes is not None and not identity.scopes.issuperset(self.scopes):
             return False
         if identity.bound_to and (self.is_everywhere or (self.is_own and identity.bound_to != place)):
+            return False
+        if self.is_rotation and not PERMITTED[identity.role].intersection(identity.scopes or ()):
             return False
         return not (self.is_own and identity.role == SITE_ADMIN and place != OWN)
 
@@ -217,7 +228,7 @@ OPERATIONS: Mapping[str, Decision | Special] = {
     "POST /tokens": NEW_TOKENS,
     "GET /tokens/{token}": TOKENS_READ,
     "DELETE /tokens/{token}": TOKENS,
-    "POST /tokens/self/rotate": replace(SELF, is_program=True),
+    "POST /tokens/self/rotate": replace(SELF, is_program=True, is_rotation=True),
     "POST /tokens/{token}/rotate": TOKENS,
     "GET /webhooks": WEBHOOKS_READ,
     "DELETE /webhooks/{webhook}": WEBHOOKS,

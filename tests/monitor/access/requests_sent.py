@@ -51,6 +51,14 @@ def lists() -> list[str]:
     return [each for each in sorted(OPERATIONS) if each.startswith("GET ") and "{" not in each]
 
 
+def shown_to_members() -> list[str]:
+    """Return the operations that show something of a place, wherever its site is."""
+    decisions = {each: OPERATIONS[each] for each in naming() if each.startswith("GET ")}
+    return sorted(
+        each for each, decision in decisions.items() if isinstance(decision, Decision) and not decision.is_own
+    )
+
+
 def _names() -> World:
     world = World(datetime(2026, 3, 1, tzinfo=UTC))
     for place in (OWN, OTHER):

@@ -1,27 +1,34 @@
 """Acts that take effect later: with the rights that their author has then, or as a statement about the grid.
 
-Each act meets each author and each change between the act and its effect. A model with a field that names a
-user fails here until the field belongs to an act, or to a record of what was done.
+Each act meets each author and each change between the act and its effect. Each request is also sent after the
+change, by a session and by a token from before it. An act that does not depend on the present rights of its
+author says why, and the test asserts what follows: it shows nothing to its author, and others end it. A model
+with a field that names a user fails here until the field belongs to an act, or to a record of what was done.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
+from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.access import roles
+from monitor.access import roles, tokens
 from monitor.access.roles import Grant
 from monitor.accounts import sessions
 from monitor.alerts.announcements import Handling, decision_of
@@ -29,29 +36,26 @@ from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
-from monitor.failures import incident_actions, own_signatures
-from monitor.failures.active_signatures import active_signatures
-from monitor.ledger.holds import covering_holds
-from monitor.ledger.run_now import run_now
+from monitor.availability.refresh import refresh
+from monitor.failures import incident_actions
+from monitor.failures.classify_runs import classify_runs
+from monitor.ledger.claim import claim_due
 from monitor.models import (
     Alert,
     AlertRule,
     ApiToken,
     Binding,
     EnrolmentCode,
-    Hold,
     Identity,
     Incident,
     IncidentSeries,
-    MaintenanceWindow,
     Notification,
-    PingKey,
-    Recomputation,
     Reporter,
     Resource,
     Run,
     Series,
     Site,
+    SiteMonth,
     Suite,
     Webhook,
     WebhookDelivery,
@@ -59,21 +63,33 @@ from monitor.models import (
 from monitor.models.author import by
 from monitor.models.role import UserRole, act_as, identity_of
 from monitor.models.run import State
+from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
+from monitor.models.webhook import DeliveryState
 from monitor.webhooks import authors as webhook_authors
+from monitor.webhooks.deliver import deliver_webhooks
 from monitor.webhooks.enqueue import ping
+from monitor.webhooks.secret_owners import variable_of
+from monitor.webhooks.signature import new_secret
 from reporters.report import run_id
-from tests.by_night import mostly_by_night
 from tests.conftest import empty_tables
 from tests.monitor import reporter_rows
+from tests.monitor.access.draws import DRAW, drawn
 from tests.monitor.pages import builders
+from tests.monitor.receivers import Hook, hook
 
+API = "/api/v1"
 HOUR = timedelta(hours=1)
+OPERATORS_SECRET = "GRIDCAST_WEBHOOK_OPS"
+WRONG_SECONDS = 1_234_567  # of a month, in the place of what was computed
 pytestmark = pytest.mark.django_db
 
 
 @dataclass
 class World:
-    """A series at the site *own*, which an agent watches, and another site; the series fails."""
+    """A series at the site *own*, which an agent watches, and another site; the series fails.
+
+    *receiver* gets the messages of rules and webhooks.
+    """
 
     now: datetime
     series: Series
@@ -81,13 +97,16 @@ class World:
     own: Site
     other: Site
     hidden: Suite
+    receiver: Hook = field(repr=False)
     few: Group = field(repr=False)
 
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     """One state for all cases; each case is rolled back."""
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as environment, hook() as receiver:
+        for variable in (OPERATORS_SECRET, variable_of("own"), variable_of("other")):
+            environment.setenv(variable, new_secret())
         now = timezone.now().replace(microsecond=0)
         own, other = builders.site("own"), builders.site("other")
         series = builders.circle("ring", [own])
@@ -99,10 +118,11 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
         reporter_rows.status(agent, now - HOUR)
         builders.circle("watched", [own], reporter=agent, schedule="")
         builders.series("told", {"host": [own]}, probe="reported", schedule="", reporter=agent)
+        refresh(now)
         few = Group.objects.create(name="few")
         hidden = builders.suite("hidden")
         hidden.viewers.add(few)
-        yield World(now, series, agent, own.site, other.site, hidden, few)
+        yield World(now, series, agent, own.site, other.site, hidden, receiver, few)
         empty_tables()
 
 
@@ -367,6 +387,41 @@ def _is_due(world: World, delivery: WebhookDelivery) -> bool:
     return WebhookDelivery.objects.due(world.now).filter(pk=delivery.pk).exists()
 
 
+def _signed_message(variable: str, world: World, author: User) -> Notification:
+    """Return a message of a rule of *author* that is signed with the secret in *variable*."""
+    rule, times = _rule(world, author), {"since": world.now, "opened_at": world.now}
+    channel = {**world.receiver.channel, "secret_variable": variable}
+    alert = Alert.objects.create(rule=rule, series=world.series, text="x", **times)
+    return Notification.objects.create(alert=alert, event="opened", channel=channel, due_at=world.now)
+
+
+def _is_signed(world: World, message: Notification) -> bool:
+    world.receiver.requests.clear()
+    is_sent = _is_sent(world, message)
+    return _has_signature(world, is_sent=is_sent)
+
+
+def _has_signature(world: World, *, is_sent: bool) -> bool:
+    """Return *is_sent*: a message is signed, or it is not sent."""
+    signatures = [request.get("webhook-signature", "") for request, _ in world.receiver.requests]
+    assert [bool(signature) for signature in signatures] == [True] * is_sent
+    return is_sent
+
+
+def _signed_webhook(world: World, author: User) -> WebhookDelivery:
+    delivery = _webhook(world, author)
+    signs = {"url": world.receiver.channel["url"], "secret_variable": OPERATORS_SECRET}
+    Webhook.objects.filter(pk=delivery.webhook_id).update(**signs)
+    return delivery
+
+
+def _webhook_signs(world: World, delivery: WebhookDelivery) -> bool:
+    world.receiver.requests.clear()
+    deliver_webhooks(world.now)
+    delivery.refresh_from_db()
+    return _has_signature(world, is_sent=delivery.state == DeliveryState.DELIVERED)
+
+
 def _enrolment_code(world: World, author: User) -> EnrolmentCode:
     times = {"created_at": world.now, "expires_at": world.now + HOUR}
     return EnrolmentCode.objects.create(reporter=world.reporter, sha256="x", created_by=author, **times)
@@ -377,18 +432,49 @@ def _enrols(_world: World, code: EnrolmentCode) -> bool:
     return stored is not None and stored.is_permitted()
 
 
-def _token(world: World, author: User) -> Client:
-    text = ApiToken.objects.issue(author, "x", ["read"])
+def _token(
+    world: World, author: User, scopes: tuple[str, ...] = SCOPES, *, site: Site | None = None
+) -> Client:
+    """Return a program with a token of *author*."""
+    reporter = world.reporter if REPORT in scopes else None
+    return _program(ApiToken.objects.issue(author, "x", list(scopes), reporter, site=site))
+
+
+def _token_at_site(world: World, author: User) -> Client:
+    return _token(world, author, (READ, RUN, MANAGE), site=world.own)
+
+
+def _program(text: str) -> Client:
     return Client(headers={"Authorization": f"Bearer {text}"})
 
 
-def _sender(world: World, author: User) -> Client:
-    text = ApiToken.objects.issue(author, "x", ["report"], world.reporter)
-    return Client(headers={"Authorization": f"Bearer {text}"})
+def _rotated(world: World, author: User) -> Client:
+    """Return a program with the token that replaced the first one before the change."""
+    text = ApiToken.objects.issue(author, "x", [READ])
+    issued = tokens.rotate(ApiToken.objects.with_text(text), timezone.now(), caller=None)
+    return _program(issued.text)
 
 
-def _reports(_world: World, client: Client) -> bool:
-    return client.post("/api/v1/series/told/ping").status_code == 200
+def _rotates(scope: str, _world: World, client: Client) -> bool:
+    """Return whether the token is replaced by one with *scope*, which works."""
+    answer = _asked(client, "POST", "/tokens/self/rotate", {})
+    if answer.status_code != 201:
+        return False
+    new = _program(answer.json()["token"])
+    scopes = new.get(f"{API}/me").json()["token"]["scopes"]
+    assert scopes == answer.json()["scopes"]
+    return scope in scopes
+
+
+def _session_beside_token(world: World, author: User) -> tuple[Client, int]:
+    """Return a session, and the key of a token of the same identity."""
+    text = ApiToken.objects.issue(author, "x", [READ])
+    return _session(world, author), ApiToken.objects.with_text(text).pk
+
+
+def _session_rotates(_world: World, held: tuple[Client, int]) -> bool:
+    browser, key = held
+    return _is_permitted(_asked(browser, "POST", f"/tokens/{key}/rotate", {}))
 
 
 def _session(world: World, author: User) -> Client:
@@ -400,89 +486,235 @@ def _session(world: World, author: User) -> Client:
     return browser
 
 
+def _reports(_world: World, client: Client) -> bool:
+    return client.post(f"{API}/series/told/ping").status_code == 200
+
+
 def _reads_series(_world: World, client: Client) -> bool:
-    return client.get("/api/v1/series/ring").status_code == 200
+    return client.get(f"{API}/series/ring").status_code == 200
 
 
 def _exports(_world: World, client: Client) -> bool:
-    return client.get("/api/v1/series/ring/export").status_code == 200
+    return client.get(f"{API}/series/ring/export").status_code == 200
 
 
-def _hold(world: World, author: User) -> Hold:
-    return Hold.objects.create(
-        kind="series",
-        name="ring",
-        mode="pause",
-        who=author.username,
-        why="x",
-        began_at=world.now,
-        identity_id=identity_of(author),
+def _opens_report(world: World, browser: Client) -> bool:
+    """Return whether the report of the month names the site."""
+    return f"site,{world.own.name}," in browser.get(f"/reports/{world.now:%Y-%m}/report.csv").content.decode()
+
+
+# Requests, by a session or a token, before the change or after it.
+
+Values = Callable[[World], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of the API: *path* and *values* are about the site *own*, or about what is there."""
+
+    method: str
+    path: str
+    values: Values
+
+    def send(self, world: World, client: Client) -> Any:
+        return _asked(client, self.method, self.path, self.values(world))
+
+
+def _asked(client: Client, method: str, path: str, values: Mapping[str, Any] | None = None) -> Any:
+    body = "" if values is None else json.dumps(values)
+    return client.generic(method, API + path, body, content_type="application/json")
+
+
+def _is_permitted(answer: Any) -> bool:
+    """Return whether the request was carried out; a name in a body that is not seen is refused as unknown."""
+    is_unknown = answer.status_code == 422 and "there is no" in answer.json()["detail"]
+    is_refused = is_unknown or answer.status_code in {401, 403, 404}
+    assert is_refused or answer.status_code in {200, 201, 202}, (answer.status_code, answer.content)
+    return bool(answer.status_code < 300)
+
+
+def _until(world: World) -> str:
+    return (world.now + 9 * HOUR).isoformat()
+
+
+ASKED: Mapping[str, Asked] = {
+    "alert rule": Asked(
+        "PUT",
+        "/grid/alerts/new",
+        lambda world: {"entry": {"failures_in_row": 9, "watches": {"sites": [world.own.name]}}},
+    ),
+    "webhook": Asked(
+        "PUT", "/webhooks/new", lambda _: {"url": "https://x.example.org/new", "events": ["site.down"]}
+    ),
+    "silence": Asked("PUT", "/incidents/{incident}/silence", lambda world: {"until": _until(world)}),
+    "acknowledgement": Asked("POST", "/incidents/{incident}/acknowledge", lambda _: {}),
+    "acknowledgement of an alert": Asked("POST", "/alerts/{alert}/acknowledge", lambda _: {}),
+    "enrolment code": Asked("POST", "/reporters/agent/codes", lambda _: {}),
+    "hold": Asked(
+        "POST", "/holds", lambda _: {"kind": "series", "name": "ring", "mode": "pause", "reason": "x"}
+    ),
+    "maintenance window": Asked(
+        "POST",
+        "/maintenance",
+        lambda world: {
+            "name": "window",
+            "sites": [world.own.name],
+            "reason": "x",
+            "starts_at": world.now.isoformat(),
+            "ends_at": _until(world),
+        },
+    ),
+    "signature": Asked(
+        "POST",
+        "/failures/signatures",
+        lambda _: {
+            "name": "jam",
+            "title": "Jam",
+            "category": "resource",
+            "severity": "major",
+            "patterns": ["jammed"],
+        },
+    ),
+    "ping key": Asked("POST", "/series/told/ping-keys", lambda _: {"name": "x"}),
+    "requested run": Asked("POST", "/series/ring/runs", lambda _: {}),
+    "recomputation": Asked(
+        "POST",
+        "/availability/recomputations",
+        lambda world: {"sites": [world.own.name], "month": f"{world.now:%Y-%m}", "reason": "x"},
+    ),
+}
+
+
+def _with_incident(path: str) -> str:
+    """Return *path* with the incident and the alert that the world has now."""
+    keys = {"incident": Incident.objects, "alert": Alert.objects}
+    return path.format(**{noun: rows.get().pk for noun, rows in keys.items() if f"{{{noun}}}" in path})
+
+
+def _later(asked: Asked, held_by: Callable[[World, User], Client], world: World, author: User) -> Client:
+    """Return the client that sends the request after the change."""
+    if "{" in asked.path:
+        _incident(world)
+    return held_by(world, author)
+
+
+def _is_done(asked: Asked, world: World, client: Client) -> bool:
+    return _is_permitted(_asked(client, asked.method, _with_incident(asked.path), asked.values(world)))
+
+
+# What stays, although its author may not do it any more.
+
+
+class Lasting(StrEnum):
+    """Why an act goes on without the right to do it again."""
+
+    STATEMENT = "a statement about the grid, on which others rely: any user with the right may end it"
+    OF_SERIES = (
+        "it belongs to the series: the program that has it reads nothing with it, and others revoke it"
     )
+    DECIDED = "decided with the request: it does not act for its author any more"
 
 
-def _holds(world: World, _hold: Hold) -> bool:
-    return bool(covering_holds([world.series.pk], Hold.objects.at(world.now)))
+@dataclass(frozen=True)
+class Made:
+    """What the author has made by a request; *shown* is empty if nothing was made."""
+
+    browser: Client
+    answer: Any
+
+    @property
+    def is_permitted(self) -> bool:
+        return _is_permitted(self.answer)
 
 
-def _window(world: World, author: User) -> MaintenanceWindow:
-    window = MaintenanceWindow.objects.create(
-        name="window", starts_at=world.now - HOUR, ends_at=world.now + HOUR
-    )
-    window.sites.add(world.own)
-    return window
+def _makes(asked: str, world: World, author: User) -> Made:
+    browser = _session(world, author)
+    return Made(browser, ASKED[asked].send(world, browser))
 
 
-def _is_open(world: World, window: MaintenanceWindow) -> bool:
-    return MaintenanceWindow.objects.may_be_open(world.now).at_site(world.own).filter(pk=window.pk).exists()
+def _keeps(world: World, series: Series) -> bool:
+    """Return whether a run of *series* that is due now is not started."""
+    slot = timezone.now() - timedelta(seconds=1) * next(_SECONDS)
+    run = Run.objects.create(id=run_id(series.name, slot), series=series, slot=slot, due_at=slot)
+    claim_due(timezone.now())
+    run.refresh_from_db()
+    return run.state != State.CLAIMED
 
 
-def _signature(world: World, author: User) -> str:
-    values = {"title": "Jam", "category": "resource", "severity": "major", "patterns": ["jammed"]}
-    return own_signatures.accept("jam", values, author.username, world.now).name
+_SECONDS = itertools.count(1)  # every run has a slot of its own
 
 
-def _classifies(_world: World, name: str) -> bool:
-    return name in {signature.name for signature in active_signatures()}
+def _holds(world: World, _made: Made) -> bool:
+    return _keeps(world, world.series)
 
 
-def _ping_key(world: World, author: User) -> str:
-    return PingKey.objects.issue(world.series, name="x", who=author.username, now=world.now)[1]
+def _is_open(world: World, _made: Made) -> bool:
+    """Ask for a series that stays at the site."""
+    name = f"fresh-{next(_SECONDS)}"
+    return _keeps(world, builders.circle(name, [Resource.objects.get(name="own-login")]))
 
 
-def _pings(world: World, text: str) -> bool:
-    return PingKey.objects.find(text, world.now) is not None
+def _classifies(world: World, _made: Made) -> bool:
+    slot = world.now - timedelta(minutes=30) - timedelta(seconds=1) * next(_SECONDS)
+    ended = {"due_at": slot, "ended_at": slot, "state": State.FAILED, "reason": "it is jammed"}
+    run = Run.objects.create(id=run_id("ring", slot), series=world.series, slot=slot, **ended)
+    classify_runs(world.now)
+    run.refresh_from_db()
+    assert run.signature is not None
+    return run.signature.name == "jam"
 
 
-def _requested_run(world: World, author: User) -> Run:
-    return run_now(world.series, who=author.username, now=world.now)
+def _pings(_world: World, made: Made) -> bool:
+    answer = Client().get(f"{API}/ping/{made.answer.json().get('key', 'none')}?rid={next(_SECONDS)}")
+    if answer.status_code == 404:
+        return False
+    return Run.objects.filter(pk=answer.json()["run"], state=State.PASSED, series__name="told").exists()
 
 
-def _will_run(_world: World, run: Run) -> bool:
-    return Run.objects.filter(pk=run.pk, state=State.EXPECTED).exists()
+def _will_run(_world: World, made: Made) -> bool:
+    claims = {claim.run_id.hex for claim in claim_due(timezone.now())}
+    return made.is_permitted and made.answer.json()["id"].replace("-", "") in claims
 
 
-def _recomputation(world: World, author: User) -> Recomputation:
-    day = world.now.date()
-    return Recomputation.objects.create(
-        requester=author.username, reason="x", at=world.now, first=day, last=day
-    )
+def _recomputes(world: World, author: User) -> Made:
+    """Recompute a month whose stored figures are wrong."""
+    SiteMonth.objects.of_sites().filter(site=world.own).update(down_seconds=WRONG_SECONDS)
+    return _makes("recomputation", world, author)
 
 
-def _is_recorded(_world: World, made: Recomputation) -> bool:
-    return Recomputation.objects.filter(pk=made.pk).exists()
+def _has_right_figures(world: World, _made: Made) -> bool:
+    return not SiteMonth.objects.of_sites().filter(site=world.own, down_seconds=WRONG_SECONDS).exists()
+
+
+@dataclass(frozen=True)
+class End:
+    """The request by which an operator ends what an author made."""
+
+    method: str
+    path: str
+    values: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Act:
     """An act, its effect, and whether the effect is expected by author and change.
 
-    *fields* are the fields of models that name its author.
+    Attributes:
+        fields: the fields of models that name its author.
+        lasting: why the effect does not depend on the rights that the author has now; None: it does.
+        end: how another user ends the effect; None: nothing ends it.
+        shown: the path at which the API shows what was made; empty: it does not.
+        is_shown: whether the author, who made it, reads there.
     """
 
     do: Callable[[World, User], Any]
     has_effect: Callable[[World, Any], bool]
     expected: Callable[[str, str], bool]
     fields: tuple[str, ...] = ()
+    lasting: Lasting | None = None
+    end: End | None = None
+    shown: str = ""
+    is_shown: Callable[[str, str], bool] = lambda _author, _change: True
 
 
 def _while_managed(author: str, change: str) -> bool:
@@ -535,19 +767,105 @@ def _configuration(author: str, change: str) -> bool:
     return change == "lost role" or (not _lost_rights(author, change) and _sees(author, change))
 
 
-def _unless_suspended(author: str, change: str) -> bool:
+def _reads_site(author: str, change: str) -> bool:
+    """A site is seen by its series, and by its site admins."""
+    if author in AT_SITE:
+        return _is_admitted(author, change)
+    return _reads(author, change) and (change != "moved to other site" or author in SEES_ALL)
+
+
+def _changes_rules_at_site(author: str, change: str) -> bool:
+    """At the site, wherever its series went: of the site admins, and of others who see it."""
+    is_seen = author in AT_SITE or _has_series_at_site(author, change)
+    return author in SEES_ALL | AT_SITE | {"permitted"} and is_seen and not _lost_rights(author, change)
+
+
+def _is_admitted(author: str, change: str) -> bool:
+    return change == "lost role" or not _lost_rights(author, change)
+
+
+def _has_series_at_site(author: str, change: str) -> bool:
+    return author in SEES_ALL or (_sees(author, change) and change != "moved to other site")
+
+
+def _reads_availability(author: str, change: str) -> bool:
+    """Of a site, while the author sees a series there: its site admin too."""
+    return _reads(author, change) and _has_series_at_site(author, change)
+
+
+def _recomputes_availability(author: str, change: str) -> bool:
+    may_run = author in SEES_ALL | AT_SITE | {"permitted"} and not _lost_rights(author, change)
+    return may_run and _has_series_at_site(author, change)
+
+
+def _changes_windows(author: str, change: str) -> bool:
+    return author in SEES_ALL | AT_SITE and not _lost_rights(author, change)
+
+
+def _uses_secret_of_operators(author: str, change: str) -> bool:
+    return author in SEES_ALL | {"permitted"} and _is_told(author, change)
+
+
+def _in_force(*authors: str) -> Callable[[str, str], bool]:
+    return lambda author, change: author in authors and not _lost_rights(author, change)
+
+
+def _once(expected: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
+    """Of what lasts: the author had the right when it was made."""
+    return lambda author, _change: expected(author, "nothing")
+
+
+def _holds_unless_suspended(author: str, change: str) -> bool:
     """A hold stays when its author goes, but not after the identity by which it was made was suspended."""
-    return not author.endswith(BY_PROVIDER) or change not in DISMISSED
+    is_suspended = author.endswith(BY_PROVIDER) and change in DISMISSED
+    return _while_managed(author, "nothing") and not is_suspended
 
 
-def _for_good(_author: str, _change: str) -> bool:
-    return True
+SITE_ADMINS = {*AT_SITE, "site_admin elsewhere"}
+ROTATED: Mapping[str, Callable[[str, str], bool]] = {
+    READ: _is_admitted,
+    RUN: _in_force(*SEES_ALL, *SITE_ADMINS, "permitted"),
+    REPORT: _enrols_while_managed,
+    OUTCOME: _in_force(*SEES_ALL, "scheduler", f"scheduler{BY_PROVIDER}"),
+    MANAGE: _in_force(*SEES_ALL, *SITE_ADMINS, "permitted"),
+}
+EXPECTED_OF: Mapping[str, Callable[[str, str], bool]] = {
+    "alert rule": _changes_rules_at_site,
+    "webhook": _in_force(*SEES_ALL, "permitted"),
+    "silence": _while_managed,
+    "acknowledgement": _while_managed,
+    "acknowledgement of an alert": _while_managed,
+    "enrolment code": _enrols_while_managed,
+    "hold": _while_managed,
+    "maintenance window": _changes_windows,
+    "signature": _tells_all,
+    "ping key": _reports_while_managed,
+    "requested run": _while_managed,
+    "recomputation": _recomputes_availability,
+}
+HELD_BY: Mapping[str, Callable[[World, User], Client]] = {"session": _session, "token": _token}
+
+
+def _requests() -> Iterator[tuple[str, Act]]:
+    """Yield what is asked for after the change, with what the author held before it."""
+    for (name, asked), (way, held_by) in itertools.product(ASKED.items(), HELD_BY.items()):
+        do, is_done = partial(_later, asked, held_by), partial(_is_done, asked)
+        yield f"request of {name} by {way}", Act(do, is_done, EXPECTED_OF[name])
 
 
 ACTS: Mapping[str, Act] = {
     "alert rule": Act(_rule, _opens, _watches_series, ("AlertRule.author", "AlertRule.author_name")),
     "alert rule about reporters": Act(_reporter_rule, _opens, _watches_reporter),
     "message that waits": Act(_message, _is_sent, _is_told),
+    "message signed with a secret of operators": Act(
+        partial(_signed_message, OPERATORS_SECRET), _is_signed, _uses_secret_of_operators
+    ),
+    "message signed with the secret of the site": Act(
+        partial(_signed_message, variable_of("own")), _is_signed, _is_told
+    ),
+    "message signed with the secret of another site": Act(
+        partial(_signed_message, variable_of("other")), _is_signed, _uses_secret_of_operators
+    ),
     "silence": Act(_silence, _is_not_sent, _while_managed, ("Incident.silenced_by",)),
     "acknowledgement": Act(
         _acknowledgement,
@@ -559,54 +877,141 @@ ACTS: Mapping[str, Act] = {
         _alert_acknowledgement, _is_not_repeated, _while_managed, ("Alert.acknowledged_by",)
     ),
     "webhook": Act(_webhook, _is_due, _tells_all, ("Webhook.author", "Webhook.author_name")),
+    "webhook that signs": Act(_signed_webhook, _webhook_signs, _tells_all),
     "enrolment code": Act(_enrolment_code, _enrols, _enrols_while_managed, ("EnrolmentCode.created_by",)),
-    "token": Act(_token, _reads_series, _configuration, ("ApiToken.user",)),
-    "token that reports": Act(_sender, _reports, _reports_while_managed),
-    "session": Act(_session, _exports, _reads),
-    # Statements about the grid, which any user with the right may end.
-    "hold": Act(_hold, _holds, _unless_suspended, ("Hold.who",)),
-    "maintenance window": Act(_window, _is_open, _for_good),
-    "signature": Act(_signature, _classifies, _for_good, ("OwnSignature.changed_by",)),
-    "ping key": Act(_ping_key, _pings, _for_good, ("PingKey.created_by",)),
-    "requested run": Act(_requested_run, _will_run, _for_good, ("Run.trigger",)),
-    "recomputation": Act(_recomputation, _is_recorded, _for_good, ("Recomputation.requester",)),
+    "token": Act(partial(_token, scopes=(READ,)), _reads_series, _configuration, ("ApiToken.user",)),
+    "token that reports": Act(partial(_token, scopes=(REPORT,)), _reports, _reports_while_managed),
+    "token that exports": Act(partial(_token, scopes=(READ,)), _exports, _reads),
+    "token that replaced another": Act(_rotated, _reads_series, _configuration),
+    "session that exports": Act(_session, _exports, _reads),
+    "session that opens a report": Act(_session, _opens_report, _reads_availability),
+    "rotation by session": Act(_session_beside_token, _session_rotates, _is_admitted),
+    **{
+        f"rotation that keeps the scope {scope}": Act(_token, partial(_rotates, scope), expected)
+        for scope, expected in ROTATED.items()
+    },
+    "rotation that keeps the scope run at the site": Act(
+        _token_at_site, partial(_rotates, RUN), _in_force(*SEES_ALL, *AT_SITE, "permitted")
+    ),
+    **dict(_requests()),
+    "hold": Act(
+        partial(_makes, "hold"),
+        _holds,
+        _holds_unless_suspended,
+        ("Hold.who",),
+        lasting=Lasting.STATEMENT,
+        end=End("POST", "/holds/series/ring/resume", {"reason": "x"}),
+        shown="/holds/{id}",
+        is_shown=_reads,
+    ),
+    "maintenance window": Act(
+        partial(_makes, "maintenance window"),
+        _is_open,
+        _once(_changes_windows),
+        lasting=Lasting.STATEMENT,
+        end=End("POST", "/maintenance/window/end", {"reason": "x"}),
+        shown="/maintenance/window",
+        is_shown=_reads_site,
+    ),
+    "signature": Act(
+        partial(_makes, "signature"),
+        _classifies,
+        _once(_tells_all),
+        ("OwnSignature.changed_by",),
+        lasting=Lasting.STATEMENT,
+        end=End("POST", "/failures/signatures/jam/withdraw", {"version": 1}),
+        shown="/failures/own-signatures/jam",
+        is_shown=_is_admitted,
+    ),
+    "ping key": Act(
+        partial(_makes, "ping key"),
+        _pings,
+        _once(_reports_while_managed),
+        ("PingKey.created_by",),
+        lasting=Lasting.OF_SERIES,
+        end=End("POST", "/series/told/ping-keys/{id}/revoke"),
+        shown="/series/told/ping-keys/{id}",
+        is_shown=_reports_while_managed,
+    ),
+    "requested run": Act(
+        partial(_makes, "requested run"),
+        _will_run,
+        _once(_while_managed),
+        ("Run.trigger",),
+        lasting=Lasting.DECIDED,
+        shown="/runs/{id}",
+        is_shown=_reads,
+    ),
+    "recomputation": Act(
+        _recomputes,
+        _has_right_figures,
+        _once(_recomputes_availability),
+        ("Recomputation.requester",),
+        lasting=Lasting.DECIDED,
+        shown="/availability/recomputations/{id}",
+        is_shown=_reads_availability,
+    ),
 }
 
-# Fields that say who did something which was complete then: nothing follows from them.
-RECORDS = {
-    *("AuditEvent.user", "IncidentEvent.user", "SignatureChange.user", "MaintenanceChange.who"),
-    *("Hold.ended_by", "Incident.resolved_by", "PingKey.revoked_by", "ReporterKey.revoked_by"),
-    *("Incident.assigned_to", "Webhook.created_by", "Outcome.consumer"),
-    "SeriesDeletion.requested_by",  # decided with the request; the worker only carries it out
-    *("SiteAdministrator.user", "Identity.user", "DoorOpening.user"),  # rights, no acts
-    *(
-        "AccountMail.user",
-        "EndedSessions.user",
-        "PasskeyChallenge.user",
-        "PasskeyHandle.user",
+# Fields that name a user and belong to no act, by the reason.
+RECORDS: Mapping[str, set[str]] = {
+    "who did something that was complete then: nothing follows from it": {
+        *("AuditEvent.user", "IncidentEvent.user", "SignatureChange.user", "MaintenanceChange.who"),
+        *("Hold.ended_by", "Incident.resolved_by", "PingKey.revoked_by", "ReporterKey.revoked_by"),
+        *("Incident.assigned_to", "Webhook.created_by", "Outcome.consumer"),
+    },
+    "decided with the request; the worker only carries it out": {"SeriesDeletion.requested_by"},
+    "rights, no acts": {"SiteAdministrator.user", "Identity.user", "DoorOpening.user"},
+    "of logins": {
+        *("AccountMail.user", "EndedSessions.user", "PasskeyChallenge.user", "PasskeyHandle.user"),
         "SecondFactorTerm.user",
-    ),  # of logins
+    },
 }
 _NAMES_A_USER = re.compile(
-    r"(?:^|_)(?:by|author|author_name|user|username|who|requester|consumer|owner|creator|trigger|assigned_to)$"
+    r"(?:^|_)(?:by|authors?|author_name|users?|usernames?|who|whom|requesters?|consumers?|owners?|creators?"
+    r"|trigger|assigned_to|assignees?)$"
 )
+_TEXTS = (models.CharField, models.TextField, models.JSONField, ArrayField)
+
+
+def _is_of_users(column: Any) -> bool:
+    """Return whether *column* refers to users, or has the name of what names users in a text or in JSON."""
+    if column.is_relation:
+        return not column.auto_created and column.related_model is User
+    return isinstance(column, _TEXTS) and _NAMES_A_USER.search(column.name) is not None
 
 
 def _fields_of_users() -> Iterator[str]:
     for model in apps.get_app_config("monitor").get_models():
         for each in model._meta.get_fields():
-            is_reference = isinstance(each, models.ForeignKey) and each.related_model is User
-            is_name = isinstance(each, models.CharField) and _NAMES_A_USER.search(each.name)
-            if is_reference or is_name:
+            if _is_of_users(each):
                 yield f"{model.__name__}.{each.name}"
 
 
 def test_each_field_that_names_a_user_belongs_to_an_act_or_to_a_record() -> None:
-    known = {name for act in ACTS.values() for name in act.fields} | RECORDS
-    assert set(_fields_of_users()) ^ known == set()
+    named = {name for act in ACTS.values() for name in act.fields}.union(*RECORDS.values())
+    assert set(_fields_of_users()) ^ named == set()
 
 
-@pytest.mark.parametrize(("act", "author"), mostly_by_night(list(ACTS), AUTHORS, every=5))
+@pytest.mark.parametrize(
+    ("column", "is_found"),
+    [
+        (models.CharField(name="closed_by", max_length=9), True),
+        (models.SlugField(name="author"), True),
+        (models.TextField(name="requested_by"), True),
+        (models.JSONField(name="owners"), True),
+        (ArrayField(models.TextField(), name="users"), True),
+        (models.ForeignKey(User, models.CASCADE, name="chief"), True),
+        (models.ManyToManyField(User, name="chiefs"), True),
+        (models.TextField(name="reason"), False),
+        (models.DateTimeField(name="seen_by"), False),
+    ],
+)
+def test_a_field_that_may_name_users_is_found_whatever_its_type(column: Any, is_found: bool) -> None:
+    assert _is_of_users(column) == is_found
+
+
+@pytest.mark.parametrize(("act", "author"), drawn(list(ACTS), AUTHORS, every=len(AUTHORS)))
 def test_an_act_has_the_present_rights_of_its_author(world: World, act: str, author: str) -> None:
     row, wrong = ACTS[act], []
     for change, happens in CHANGES.items():
@@ -615,7 +1020,38 @@ def test_an_act_has_the_present_rights_of_its_author(world: World, act: str, aut
             done = row.do(world, user)
             happens(world, user)
             has_effect = row.has_effect(world, done)
+            if has_effect != row.expected(author, change):
+                wrong.append(f"{change}: {has_effect}")
+            if isinstance(done, Made) and done.is_permitted:
+                wrong += _read_by_author(row, done, author, change)
+                wrong += _not_ended(world, row, done, change) if has_effect else []
             transaction.set_rollback(True)
-        if has_effect != row.expected(author, change):
-            wrong.append(f"{change}: {has_effect}")
-    assert wrong == []
+    assert wrong == [], DRAW
+
+
+def _read_by_author(row: Act, made: Made, author: str, change: str) -> Iterator[str]:
+    """Yield a difference between what the author reads of what it made, and what it may read now."""
+    is_shown = made.browser.get(API + row.shown.format(**made.answer.json())).status_code == 200
+    if is_shown != row.is_shown(author, change):
+        yield f"{change}: shown: {is_shown}"
+
+
+def _not_ended(world: World, row: Act, made: Made, change: str) -> Iterator[str]:
+    """Yield that what the author made goes on after an operator has ended it."""
+    if row.end is None:
+        return
+    other = User.objects.create_user("eve")
+    roles.grant(other, Grant(UserRole.OPERATOR))
+    path = row.end.path.format(**made.answer.json())
+    answer = _asked(_session(world, other), row.end.method, path, row.end.values)
+    if row.has_effect(world, made):
+        yield f"{change}: not ended: {answer.status_code} {answer.content!r}"
+
+
+def test_what_lasts_says_why_and_how_it_ends() -> None:
+    lasting = {name: act for name, act in ACTS.items() if act.lasting is not None}
+    assert {name for name, act in lasting.items() if not act.shown} == set()
+    assert {
+        name for name, act in lasting.items() if act.lasting != Lasting.DECIDED and act.end is None
+    } == set()
+    assert {name for name, act in ACTS.items() if act.lasting is None and (act.end or act.shown)} == set()

@@ -5,10 +5,9 @@ A new operation or page fails here until ``decisions.py`` says who may use it.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ from tests.monitor.access.decisions import (
     Decision,
     Special,
 )
+from tests.monitor.access.draws import DRAW, drawn, sampled
 from tests.monitor.access.requests_sent import (
     API,
     FORMS,
@@ -45,6 +45,7 @@ from tests.monitor.access.requests_sent import (
     naming_pages,
     page_path,
     request_of,
+    shown_to_members,
 )
 from tests.monitor.access.world import ABSENT, ABSENT_ID, HIDDEN, OTHER, OWN, PLACES, Identity, World, build
 from tests.monitor.api.openapi_document import openapi_document
@@ -54,10 +55,11 @@ if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
 
 AGENT = "token of an agent"
+METRICS = "metrics"  # the only page that takes tokens
 DONE = {200, 201, 202, 204, 302, 409}  # answers to a permitted change; 409: the state of the depot forbids it
 SHOWN = {200, 204}
 PUBLIC_CALLERS = {"anonymous", "session of scheduler"}  # of pages without access control
-SHARES = 10
+SHARES = 16  # of the identities, one of which each operation and page meets by day
 NEW_NAMES = {"PUT /grid/alerts/{name}"}  # operations that make what they name, for callers who see a part
 STAFF = (UserRole.SITE_ADMIN, UserRole.OPERATOR, UserRole.ADMINISTRATOR)
 
@@ -92,21 +94,8 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 
 
 def shares(subjects: Sequence[str]) -> list[ParameterSet]:
-    """Return each operation or page with every share of the identities, of which ``make test`` tries one.
-
-    Each identity meets a tenth of the subjects there, and each subject a tenth of the identities.
-    """
-    by_day = {(subject, number % SHARES) for number, subject in enumerate(subjects)}
-    every = itertools.product(subjects, range(SHARES))
-    return [pytest.param(*pair, marks=[] if pair in by_day else pytest.mark.nightly) for pair in every]
-
-
-def sampled(subjects: Sequence[str]) -> list[ParameterSet]:
-    """Return *subjects*, of which ``make test`` tries a few."""
-    return [
-        pytest.param(subject, marks=pytest.mark.nightly if number % SHARES else [])
-        for number, subject in enumerate(subjects)
-    ]
+    """Return each operation or page with every share of the identities, of which ``make test`` tries one."""
+    return drawn(subjects, range(SHARES), every=SHARES)
 
 
 @dataclass(frozen=True)
@@ -151,7 +140,7 @@ def test_operation(world: World, operation: str, share: int) -> None:
     for identity, place in callers(world.identities, decision, share):
         answer = answer_of(world, operation, place, identity)
         wrong += judged(decision, identity, place, answer, SHOWN if method == "GET" else DONE)
-    assert wrong == []
+    assert wrong == [], DRAW
 
 
 @pytest.mark.parametrize(("operation", "share"), shares(sorted(OPERATIONS)))
@@ -171,7 +160,7 @@ def test_nothing_of_a_request_is_validated_without_the_permission(
         for kind in ("application/json", "text/csv"):
             answer = rolled_back(identity, "generic", method, url, '{"unknown": [', content_type=kind)
             wrong += judged(decision, identity, place, answer, set())
-    assert wrong == []
+    assert wrong == [], DRAW
 
 
 @pytest.mark.parametrize(("route", "share"), shares(sorted(PAGES)))
@@ -185,20 +174,30 @@ def test_page(world: World, route: str, share: int) -> None:
             form = FORMS[route](world, place) if method == "post" and route in FORMS else {}
             answer = rolled_back(identity, method, path, form)
             wrong += judged(decision, identity, place, answer, SHOWN if method == "get" else DONE)
-    assert wrong == []
+    assert wrong == [], DRAW
 
 
-@pytest.mark.parametrize("share", [0, *map(by_night, range(1, SHARES))])
+@pytest.mark.parametrize(("route", "share"), shares(sorted(set(PAGES) - {METRICS})))
+def test_no_other_page_takes_a_token(world: World, route: str, share: int) -> None:
+    """A program is answered like an anonymous caller."""
+    wrong = []
+    programs = [replace(identity, role=None) for identity in world.identities if identity.is_program]
+    for identity in programs[share::SHARES]:
+        wrong += judged_page(world, route, identity)
+    assert wrong == [], DRAW
+
+
+@pytest.mark.parametrize("share", sampled(range(SHARES), every=SHARES))
 def test_metrics_are_for_tokens_that_read_too(world: World, share: int) -> None:
     """The only page that takes tokens."""
     wrong = []
     programs = [identity for identity in world.identities if identity.is_program]
     for identity, place in callers(programs, READING, share):
-        answer: Any = rolled_back(identity, "get", "/metrics")
+        answer: Any = rolled_back(identity, "get", f"/{METRICS}")
         wrong += judged(READING, identity, place, answer, SHOWN)
         if identity in world.readers and f'"{HIDDEN}' in answer.content.decode():
             wrong.append(f"{identity} reads what is hidden")
-    assert wrong == []
+    assert wrong == [], DRAW
 
 
 @pytest.mark.parametrize(("operation", "share"), shares(naming()))
@@ -215,7 +214,17 @@ def test_what_a_caller_may_not_see_is_answered_as_what_does_not_exist(
             is_told = answers[0].status_code not in {401, 403, 404}
         if is_told:
             wrong.append(f"{identity}: {answers[0].status_code} {texts}")
-    assert wrong == []
+    assert wrong == [], DRAW
+
+
+@pytest.mark.parametrize("operation", sampled(shown_to_members(), every=SHARES))
+def test_a_member_of_a_group_sees_the_suite_of_the_group(world: World, operation: str) -> None:
+    """With the role that it has: the others are told that it does not exist, and the lists leave it out."""
+    wrong, decision = [], OPERATIONS[operation]
+    for identity in world.members:
+        answer = answer_of(world, operation, HIDDEN, identity)
+        wrong += judged(decision, identity, HIDDEN, answer, SHOWN)
+    assert wrong == [], DRAW
 
 
 @pytest.mark.parametrize(("operation", "share"), shares(lists()))
@@ -224,7 +233,7 @@ def test_no_list_has_what_a_caller_may_not_see(world: World, operation: str, sha
     for identity, _ in callers(world.readers, OPERATIONS[operation], share):
         text = answer_of(world, operation, OWN, identity).content.decode()
         wrong += [f"{identity}: {found[0]}" for found in re.finditer(rf".{{60}}{HIDDEN}-.{{20}}", text)]
-    assert wrong == []
+    assert wrong == [], DRAW
 
 
 @pytest.mark.parametrize(("route", "share"), shares(naming_pages()))
@@ -238,10 +247,10 @@ def test_a_page_of_what_a_user_may_not_see_is_not_found(world: World, route: str
             hidden, absent = (rolled_back(identity, method, path, form).status_code for path in paths)
             if hidden != absent or hidden in SHOWN:
                 wrong.append(f"{identity}: {method} {hidden}, but {absent} of what does not exist")
-    assert wrong == []
+    assert wrong == [], DRAW
 
 
-@pytest.mark.parametrize("operation", sampled(sorted(OPERATIONS)))
+@pytest.mark.parametrize("operation", sampled(sorted(OPERATIONS), every=SHARES))
 def test_no_other_credential_is_taken_for_a_token(world: World, operation: str, foreign: Foreign) -> None:
     """Tokens of agents, ping keys and enrolment codes authenticate nothing but what they are made for."""
     decision = OPERATIONS[operation]
@@ -255,6 +264,15 @@ def test_no_other_credential_is_taken_for_a_token(world: World, operation: str, 
                 assert status in decision.expected, (kind, place)
             else:
                 assert status == 401, (kind, place)
+
+
+@pytest.mark.parametrize("route", sampled(sorted(PAGES), every=SHARES))
+def test_no_page_takes_another_credential(world: World, route: str, foreign: Foreign) -> None:
+    """Not even the metrics, which take tokens."""
+    wrong = []
+    for kind, client in foreign.clients.items():
+        wrong += judged_page(world, route, Identity(kind, None, client))
+    assert wrong == [], DRAW
 
 
 @pytest.mark.parametrize(
@@ -284,6 +302,17 @@ def test_admin_pages(world: World, role: UserRole | None, rf: RequestFactory) ->
         assert found == (rights.get(role, "") if role else ""), label
         listed = identity.client.get(f"/admin/{label.replace('.', '/')}/").status_code
         assert listed == (200 if found else 403 if is_let_in else 302), label
+
+
+def judged_page(world: World, route: str, identity: Identity) -> list[str]:
+    """Return the differences between the decisions on a page and its answers to *identity*, in words."""
+    wrong = []
+    for method, decision in zip(("get", "post"), PAGES[route], strict=True):
+        if decision is not None:
+            form = FORMS[route](world, OWN) if method == "post" and route in FORMS else {}
+            answer = rolled_back(identity, method, page_path(world, route, OWN, identity), form)
+            wrong += judged(decision, identity, OWN, answer, set())
+    return wrong
 
 
 def callers(

@@ -231,6 +231,14 @@ def test_a_token_without_a_right_that_is_left_is_not_rotated(operator: User) -> 
     assert old.token.rotated_at is None
 
 
+def test_a_program_without_a_right_that_is_left_is_refused_before_its_body_is_read(operator: User) -> None:
+    text = issued(operator, RUN).text
+    assert call(text, "tokens/self/rotate", "post", {"unknown": 1}).status_code == 422
+    roles.revoke(operator, Grant(UserRole.OPERATOR))
+    refused = call(text, "tokens/self/rotate", "post", {"unknown": 1})
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+
+
 def test_rotation_does_not_exceed_the_number_of_tokens_of_a_user(operator: User) -> None:
     token = issued(operator).token
     ApiToken.objects.bulk_create(
