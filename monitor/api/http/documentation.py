@@ -156,6 +156,8 @@ def _parameter(schemas: Schemas, parameter: Mapping[str, Any]) -> DocumentedPara
     example = parameter.get("example", schema.get("examples", [""])[0])
     if isinstance(example, list):  # of a parameter that may be repeated: one value
         example = example[0]
+    if example is None:  # an optional parameter, which is best left out
+        example = ""
     return DocumentedParameter(
         name=parameter["name"],
         place=parameter["in"],

@@ -47,7 +47,10 @@ def wrong(visit: Visit, answer: HttpResponseBase) -> Iterator[str]:
     if answer.headers.get("Content-Encoding") == "gzip":
         content = gzip.decompress(content)
     if media_type == "text/html":
-        yield from _wrong_in_page(content.decode())
+        yield from _wrong_in_page(content.decode(), is_prose=visit.route.startswith("help/guides/"))
+    elif media_type.endswith("ndjson"):
+        for line in content.splitlines():
+            yield from _wrong_in_json(visit, line)
     elif media_type.endswith("json"):
         yield from _wrong_in_json(visit, content)
     elif media_type in _TEXTS:
@@ -57,10 +60,13 @@ def wrong(visit: Visit, answer: HttpResponseBase) -> Iterator[str]:
             yield f"{found[0]!r} in the {media_type}: {around!r}"
 
 
-def _wrong_in_page(page: str) -> Iterator[str]:
+def _wrong_in_page(page: str, *, is_prose: bool) -> Iterator[str]:
+    """Yield what is wrong with *page*; prose may tell of numbers that are none."""
     if FAILED_PART in page:
         at = page.index(FAILED_PART)
         yield f"a part that could not be computed: ...{page[max(at - 300, 0) : at + 60]!r}"
+    if is_prose:
+        return
     text = _SCRIPTS.sub("", page)
     for shown in _BETWEEN_TAGS.findall(text):
         if (found := _ABSENT.search(shown)) and not _SENTENCE.match(shown.strip()):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _COUNTED = "counted by a worker from rows that are varied, which runs at the end"
+_ROLLUP = "computed by one statement, or by TimescaleDB itself, its columns together"
 _QUEUE = "a queue of a worker: no page or operation shows its rows"
 
 LEFT_OUT: Mapping[str, str] = {
     "AccountMail": _QUEUE,
     "Binding": "copied with each series",
+    "DayRollup": _ROLLUP,
     "DemoWeather": "of the demo, which shows it on its own pages",
     "DirtyDay": _QUEUE,
     "DirtyHour": _QUEUE,
@@ -17,6 +19,7 @@ LEFT_OUT: Mapping[str, str] = {
     "EndedRun": _QUEUE,
     "EnrolmentAttempt": _QUEUE,
     "FailureHour": _COUNTED,
+    "HourRollup": _ROLLUP,
     "JudgedHistory": _QUEUE,
     "LatestRun": "written by a worker, its columns together, for each series that is varied",
     "OutcomeBlock": _COUNTED,

@@ -34,6 +34,12 @@ def test_every_operation_is_documented() -> None:
     assert all(each.answers and each.errors for each in OPERATIONS.values())
 
 
+def test_no_example_of_a_parameter_is_nothing() -> None:
+    """The forms of the pages would send it."""
+    examples = {each.example for operation in OPERATIONS.values() for each in operation.parameters}
+    assert not examples & {"None", "null", "[]", "{}"}
+
+
 def test_examples_of_bodies_and_answers_are_valid() -> None:
     """An example that names no values has texts where a format is described in words only."""
     wrong = []
