@@ -158,9 +158,8 @@ def compared(
     """Return how much longer *victim* takes while the worst of the dearest of *costs* is repeated.
 
     A short attack with each of the dearest finds the worst: some are dear only until a limit refuses them.
-    *attack_of* returns the request as an attacker sends it who has not sent any; *always*: routes that are
-    tried however cheap they are. Then come ``ROUNDS_OF_ATTACK`` attacks with pauses, so that other load of
-    the machine affects both alike.
+    Then come ``ROUNDS_OF_ATTACK`` attacks with pauses, so that other load of the machine affects both alike.
+    *attack_of* returns the request of a new attacker. The routes *always* are tried however cheap they are.
     """
     tried: list[tuple[Round, HttpRequest]] = []
     # The log has a line for each refusal.
