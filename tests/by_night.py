@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +17,24 @@ def by_night(*values: object) -> ParameterSet:
     return pytest.param(*values, marks=pytest.mark.nightly)
 
 
-def mostly_by_night(first: Sequence[str], other: Sequence[str], *, every: int) -> list[ParameterSet]:
+def some_by_day(cases: Iterable[object], *, every: int, draw: int = 0) -> list[ParameterSet]:
+    """Return *cases*; one of *every* is also for ``make test``, others with the next *draw*."""
+    return [_case(number + draw, every, case) for number, case in enumerate(cases)]
+
+
+def mostly_by_night(
+    first: Sequence[str], other: Sequence[object], *, every: int, draw: int = 0
+) -> list[ParameterSet]:
     """Return all pairs of *first* and *other*; one of *every* is also for ``make test``.
 
-    Each of *first* meets the same share of *other*, and the other way round.
+    Each of *first* meets the same share of *other*, and the other way round. In *every* draws, each pair is
+    drawn once.
     """
     return [
-        pytest.param(one, two, marks=[] if (row + column) % every == 0 else pytest.mark.nightly)
+        _case(row + column + draw, every, one, two)
         for (row, one), (column, two) in itertools.product(enumerate(first), enumerate(other))
     ]
+
+
+def _case(number: int, every: int, *values: object) -> ParameterSet:
+    return by_night(*values) if number % every else pytest.param(*values)
