@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import signal
 import threading
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from forecasting.commands import positive
 from monitor import env
 from monitor.testbed.sites import LocalGridOptions, TestbedError, load_description, open_sites
 from monitor.testbed.sites.files import write_atomically
@@ -161,7 +161,7 @@ def _add_up(parser: ArgumentParser) -> None:
         "--seed", type=int, default=LocalGridOptions.seed, help="equal seeds give equal weather"
     )
     parser.add_argument(
-        "--scale", type=_positive, default=LocalGridOptions.scale, help="grid seconds per real second"
+        "--scale", type=positive, default=LocalGridOptions.scale, help="grid seconds per real second"
     )
     parser.add_argument("--compute", help="the compute site (default: ncsa)")
     parser.add_argument("--destination", help="the site that receives results (default: sdsc)")
@@ -175,7 +175,7 @@ def _add_storage(parser: ArgumentParser) -> None:
     # Names of their own: Django's call_command knows the options of a command by name, whatever their action.
     up.add_argument("place", type=Path, metavar="DIR", help="an empty directory")
     up.add_argument("--profile", dest="storage", required=True, choices=storage_profiles.names())
-    up.add_argument("--capacity", type=_positive, metavar="GIB", help="default: as the profile says")
+    up.add_argument("--capacity", type=positive, metavar="GIB", help="default: as the profile says")
     up.add_argument("--seed", dest="storage_seed", type=int, default=1, help="equal seeds give equal times")
 
 
@@ -219,13 +219,6 @@ def _add_link(parser: ArgumentParser) -> None:
     parser.add_argument("--jitter-ms", type=float)
     parser.add_argument("--loss-percent", "--loss", type=float, help="100 cuts the link")
     parser.add_argument("--rate-mbit", type=float, help="0: no limit")
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise ArgumentTypeError(f"expected a number greater than 0, got {text}")
-    return value
 
 
 def _add_directory(parser: ArgumentParser) -> None:
