@@ -118,8 +118,8 @@ class ProcessorBudgetMiddleware:
         if user and credential:
             self._remember(credential, user)
         caller = user or caller
+        under_way.end(caller, _seconds(request, caller, meter))  # streams have places, see ``few_at_once``
         if response.streaming and not hasattr(response, "file_to_stream"):
-            under_way.end(caller, meter.processor_seconds)  # downloads have places, see ``few_at_once``
             response.streaming_content = _charged(request, caller, meter, response.streaming_content)  # type: ignore[attr-defined]
         else:
             _add_headers(response, _charge(request, caller, meter))
@@ -172,12 +172,15 @@ def _of_route(request: HttpRequest, caller: str) -> str:
     return f"{caller}{_ROUTE}{_route(request)}"
 
 
+def _seconds(request: HttpRequest, caller: str, meter: Meter) -> float:
+    """Return what the request did cost: of users that are people, the time of statements as well."""
+    is_person = caller.startswith("user:") and not isinstance(getattr(request, "auth", None), Sender)
+    return meter.processor_seconds + (meter.database_seconds if is_person else 0.0)
+
+
 def _charge(request: HttpRequest, caller: str, meter: Meter) -> Standing:
     """Charge *caller* for what *meter* has measured; return the smaller of both standings."""
-    is_person = caller.startswith("user:") and not isinstance(getattr(request, "auth", None), Sender)
-    seconds = meter.processor_seconds + (meter.database_seconds if is_person else 0.0)
-    amount = int(seconds * _MICROSECONDS)
-    request.under_way.end(caller, seconds)  # type: ignore[attr-defined]
+    amount = int(_seconds(request, caller, meter) * _MICROSECONDS)
     budget = processor_budget()
     standings = budget.count(_of_route(request, caller), amount), budget.count(caller, amount)
     return min(standings, key=lambda standing: standing.left)
