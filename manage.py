@@ -7,7 +7,7 @@ import sys
 
 from django.db.utils import OperationalError, ProgrammingError
 
-from monitor.env import InvalidVariable
+from monitor.core.env import InvalidVariable
 from monitor.management.recorded_commands import RecordingUtility
 
 BROKEN_PIPE = 128 + 13  # as the shell says of a process that SIGPIPE has ended

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from monitor import env
+from monitor.core import env
 from monitor.web import environment
 
 SETTINGS = "settings"

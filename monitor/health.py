@@ -12,12 +12,12 @@ from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError
 
 from monitor.celery import app
+from monitor.core.units import coarse_seconds
 from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
 from monitor.models import Heartbeat, Reporter, Series
 from monitor.models.reporter import HOME
 from monitor.supervisor.status import ServiceStatus, read_status
-from monitor.units import coarse_seconds
 
 _SILENT = {
     SCHEDULER: "Scheduler: no heartbeat for {age}; no new runs are started.",

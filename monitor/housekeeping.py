@@ -9,8 +9,8 @@ from django.conf import settings
 
 from monitor.access import tokens
 from monitor.accounts import factor_duty, identities, sessions
-from monitor.db import analyze
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db import analyze
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
 from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.forecasts.choose_predictors import choose_predictors

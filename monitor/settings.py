@@ -1,9 +1,9 @@
-"""Django settings. Everything that differs between installations comes from ``monitor.env``."""
+"""Django settings. Everything that differs between installations comes from ``monitor.core.env``."""
 
 from __future__ import annotations
 
-from monitor import env, mail_server
 from monitor.accounts import environment
+from monitor.core import env, mail_server
 from monitor.embedded import urls
 from monitor.web import environment as web_environment
 from monitor.web import proxies
@@ -198,7 +198,7 @@ EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls
 DEFAULT_FROM_EMAIL = _mail.sender
-EMAIL_BACKEND = "monitor.egress.mail.EmailBackend"
+EMAIL_BACKEND = "monitor.core.egress.mail.EmailBackend"
 EMAIL_TIMEOUT = 20.0  # seconds, for the whole of a message
 
 CELERY_BROKER_URL = urls.redis_url()
@@ -362,15 +362,15 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "monitor.log.LineFormatter",
+            "()": "monitor.core.log.LineFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s%(request_id)s: %(message)s",
         }
     },
     "filters": {
-        "busy": {"()": "monitor.log.BusyAnswers"},
-        "refused hosts": {"()": "monitor.log.RefusedHosts"},
-        "refusals": {"()": "monitor.log.Refusals"},
-        "request": {"()": "monitor.log.RequestId"},
+        "busy": {"()": "monitor.core.log.BusyAnswers"},
+        "refused hosts": {"()": "monitor.core.log.RefusedHosts"},
+        "refusals": {"()": "monitor.core.log.Refusals"},
+        "request": {"()": "monitor.core.log.RequestId"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "loggers": {

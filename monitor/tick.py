@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.alerts import deliver, evaluate
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.ledger import agent_runs, claim, heartbeats, holds, outside_runs
 from monitor.ledger.expand import expand
 from monitor.ledger.reap import reap, renew_leases

@@ -10,7 +10,7 @@ gc.disable()  # until everything is loaded: MonitorConfig.ready enables it
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
 django.setup(set_prefix=False)
 
-from monitor import statement_timeout  # noqa: E402 - needs the settings
+from monitor.core import statement_timeout  # noqa: E402 - needs the settings
 from monitor.pages.http import static_files  # noqa: E402
 from monitor.pages.http.utf8 import Utf8Handler  # noqa: E402
 

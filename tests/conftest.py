@@ -21,7 +21,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.models.role import UserRole
 from tests import servers
 from tests.databases import postgres_session, using_settings

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from monitor import env
+from monitor.core import env
 
 VAR = Path(__file__).resolve().parents[1] / "var"
 LOCK = "package-lock.json"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 
 AUDIT = ROOT / ".ci" / "audit.py"
 ADVISORY = """

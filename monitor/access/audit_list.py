@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.selected_time import SelectedTime
 

@@ -14,8 +14,8 @@ from ipaddress import IPv6Address
 
 from monitor.access import audit
 from monitor.access.audit import Action, Actor
+from monitor.core.networks import ip_of, ipv6_network
 from monitor.models import AuditEvent
-from monitor.networks import ip_of, ipv6_network
 
 REPEATS_EVERY = timedelta(minutes=10)
 MINUTE = timedelta(minutes=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 
 AT_ONCE = 2  # of one caller
 

@@ -24,9 +24,9 @@ from monitor.accounts import (
 )
 from monitor.accounts.confirmation import AT_PROVIDER, CODE, PASSKEY, PASSWORD
 from monitor.accounts.environment import AUTH_TIME
+from monitor.core.networks import ip_of
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
-from monitor.networks import ip_of
 from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""What the environment says about logins; ``monitor.env`` lists the variables."""
+"""What the environment says about logins; ``monitor.core.env`` lists the variables."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-from monitor.env import InvalidVariable, whole_number
+from monitor.core.env import InvalidVariable, whole_number
 from monitor.web.proxies import Proxies, named_proxies
 
 REMOTE_USER_PROXIES = "GRIDCAST_REMOTE_USER_PROXIES"

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models import SecondFactorTerm, UserRole
 from monitor.models.role import roles_of
 

@@ -308,7 +308,7 @@ class SharedCounts:
     def _ask(self, call: Callable[[Counts], Answer]) -> Answer:
         from redis import RedisError  # noqa: PLC0415 - slow to import, and few processes count
 
-        from monitor.valkey import PAUSE_SECONDS  # noqa: PLC0415 - see above
+        from monitor.core.valkey import PAUSE_SECONDS  # noqa: PLC0415 - see above
 
         if self._steady() >= self._retry_at:
             try:

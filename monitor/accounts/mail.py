@@ -16,8 +16,8 @@ from django.core.mail import send_mail
 from django.db import transaction
 from django.db.models import F
 
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
-from monitor.egress.backoff import pause_after
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.egress.backoff import pause_after
 from monitor.models import AccountMail
 from monitor.models.account_mail import LONGEST_PAUSE
 

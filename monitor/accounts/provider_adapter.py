@@ -22,7 +22,7 @@ from monitor.accounts import attempts, events, group_roles, identities, users
 from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS, is_confirmed, is_offered
 from monitor.accounts.environment import AUTH_TIME
 from monitor.accounts.provider.tokens import LEEWAY_SECONDS
-from monitor.clipping import clipped
+from monitor.core.clipping import clipped
 from monitor.models import Identity
 from monitor.models.role import identity_of
 

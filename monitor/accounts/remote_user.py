@@ -21,7 +21,7 @@ from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import group_roles, users
 from monitor.accounts.environment import REMOTE_USER_PROXIES
 from monitor.accounts.users import NAME
-from monitor.log import OncePer
+from monitor.core.log import OncePer
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.role import acting
 from monitor.web.client_address import client_address, peer_of

@@ -17,7 +17,7 @@ from django.http.request import validate_host
 from monitor.accounts.environment import EVERYBODY, NOBODY, REMOTE_USER_PROXIES
 from monitor.accounts.provider.tenants import tenant_fault
 from monitor.checks import SETTINGS, is_known, is_wide
-from monitor.env import is_loopback
+from monitor.core.env import is_loopback
 from monitor.models import ProviderMetadata, Site
 from monitor.models.role import UserRole
 from monitor.web.proxies import VARIABLE, Proxies

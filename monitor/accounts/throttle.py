@@ -25,7 +25,6 @@ from ipaddress import IPv6Address
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from monitor import valkey
 from monitor.accounts.failure_counts import (
     ANSWER_SECONDS,
     AttemptRuling,
@@ -34,7 +33,8 @@ from monitor.accounts.failure_counts import (
     SharedCounts,
     ValkeyCounts,
 )
-from monitor.networks import ip_of, ipv6_network
+from monitor.core import valkey
+from monitor.core.networks import ip_of, ipv6_network
 
 WAIT_SECONDS = 3.0  # for a place
 MOST_WAITING = 4  # in a process, whose threads they occupy

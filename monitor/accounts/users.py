@@ -26,7 +26,7 @@ from monitor.access import roles
 from monitor.access.audit_trail import note
 from monitor.accounts import codes, sessions
 from monitor.accounts.look_alikes import appearances
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import Identity
 
 if TYPE_CHECKING:

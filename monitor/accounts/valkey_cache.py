@@ -80,7 +80,7 @@ class ValkeyCache(BaseCache):
     def _ask(self, call: Callable[[BaseCache], Answer]) -> Answer:
         from redis import RedisError  # noqa: PLC0415 - slow to import, and few processes use the cache
 
-        from monitor.valkey import PAUSE_SECONDS  # noqa: PLC0415 - see above
+        from monitor.core.valkey import PAUSE_SECONDS  # noqa: PLC0415 - see above
 
         if self._steady() >= self._retry_at:
             try:
@@ -96,7 +96,7 @@ class _Valkey(RedisCache):
 
     @cached_property
     def _cache(self) -> RedisCacheClient:
-        from monitor import valkey  # noqa: PLC0415 - see above
+        from monitor.core import valkey  # noqa: PLC0415 - see above
 
         servers = [valkey.server_url(url) for url in self._servers]  # type: ignore[attr-defined]  # missing in the stubs
         return RedisCacheClient(servers, serializer=JsonValues, **valkey.options(ANSWER_SECONDS))

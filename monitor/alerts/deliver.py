@@ -16,8 +16,8 @@ from monitor.alerts import channels
 from monitor.alerts.announcements import Decision, Handling, decision_of, open_alerts_on
 from monitor.alerts.channels.base import Message, NotDelivered, NotifierError
 from monitor.celery import BROKER_REFUSES, app
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
-from monitor.egress.backoff import FIRST_PAUSE, pause_after
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.egress.backoff import FIRST_PAUSE, pause_after
 from monitor.models import Incident, Notification
 from monitor.models.alert import Event
 from monitor.models.incident import IncidentAction

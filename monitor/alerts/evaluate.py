@@ -33,7 +33,7 @@ from monitor.alerts.conditions.base import (
     Verdict,
 )
 from monitor.alerts.rule_authors import judge_authors
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, Binding, Recheck, Run, Series
 from monitor.models.author import AuthorRights
 

@@ -24,7 +24,7 @@ from monitor.alerts.conditions.base import ConditionError
 from monitor.alerts.reporter_conditions.base import Drop, ReporterCondition, ReporterInput, ReporterVerdict
 from monitor.alerts.reporter_conditions.dropped_records import WINDOW
 from monitor.alerts.rule_authors import judge_authors
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import Alert, AlertRule, ChainRecord, Reporter, ReporterKey, ReporterStatus, Series
 from monitor.models.alert import CHANGE_RULES, DEFAULT_PREFIX
 from monitor.models.author import AuthorRights

@@ -18,7 +18,7 @@ from monitor.alerts import reporter_conditions, write
 from monitor.alerts.alert_causes import REPORTER_SILENT, AlertCause, AlertFacts, cause_of, of_series
 from monitor.alerts.repeat_messages import repeat_messages
 from monitor.alerts.rule_authors import tells_everything
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.failures.incidents import update_incidents
 from monitor.failures.suspicion import suspect_the_monitor
 from monitor.ledger import heartbeats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models import Alert
 from monitor.models.series import VISIBLE, visibility
 from monitor.models.visibility import sees_all

@@ -19,6 +19,7 @@ from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
+from monitor.core.yamlfile.problems import describe_key
 from monitor.gridfile import entries
 from monitor.gridfile.entries import EntryChanged, EntryError, EntryInUse
 from monitor.gridfile.planning import Change, describe
@@ -27,7 +28,6 @@ from monitor.models import AlertRule, Resource, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE
-from monitor.yamlfile.problems import describe_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
     from django.http import HttpRequest
 
+    from monitor.core.yamlfile.problems import Fault
     from monitor.gridfile.definition import Definition
-    from monitor.yamlfile.problems import Fault
 
 router = Router(tags=["grid"])
 

@@ -13,7 +13,7 @@ from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse
 from monitor.api.http.registered import Registered
-from monitor.units import unit_of
+from monitor.core.units import unit_of
 from probes.base import UnknownProbe
 from reporters.report import totals
 

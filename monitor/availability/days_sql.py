@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 from monitor.availability.compute import ComputedDay
 from monitor.availability.timelines import StatusSeconds
-from monitor.db import binary
+from monitor.core.db import binary
 
 _DELETE_SERVICES = b"""
 DELETE FROM monitor_siteday AS stored USING unnest(%b::bigint[], %b::date[]) AS new (site, day)

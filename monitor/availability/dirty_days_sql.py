@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from django.db import connection
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 MARKS = 20_000  # per call
 # A result may count up to three days later, and a new slot ends the validity of earlier results.

@@ -15,10 +15,10 @@ from monitor.availability.months import FIRST_MONTH, month_after, month_name
 from monitor.availability.store import compute_and_store
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import all_versions
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.units import tenths_of_percent
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth
 from monitor.models.hold import MAX_REASON_CHARACTERS
-from monitor.units import tenths_of_percent
 
 MOST_DAYS = 400  # of a recomputation
 

@@ -16,7 +16,7 @@ from monitor.availability.compute import WantedDay
 from monitor.availability.dirty_days_sql import StoredDay
 from monitor.availability.store import MOST_SLOTS, compute_and_store
 from monitor.availability.versions import all_versions
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import ProfileVersion, SiteDay, SiteMonth
 
 WITHIN_SECONDS = 5.0  # the duration of one call; then other tasks of the process run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.run import State
 from monitor.models.series import IMPORTED, OF_THE_PUBLIC, VISIBLE, visibility
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db import binary
-from monitor.db.timestamps import EPOCH
+from monitor.core.db import binary
+from monitor.core.db.timestamps import EPOCH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 
 from monitor.backup import manifest, pg_tools
-from monitor.db import server_version
-from monitor.units import humanised
+from monitor.core.db import server_version
+from monitor.core.units import humanised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

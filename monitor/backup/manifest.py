@@ -11,8 +11,8 @@ from typing import Any
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from monitor.db import server_version
-from monitor.db.timescale_extension import extension
+from monitor.core.db import server_version
+from monitor.core.db.timescale_extension import extension
 from monitor.ledger.audit import audit
 
 VERSION = 1

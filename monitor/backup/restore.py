@@ -12,8 +12,8 @@ from psycopg import sql
 
 from monitor.backup import manifest, pg_tools
 from monitor.backup.create import DUMP
-from monitor.db import server_version
-from monitor.db.timescale_extension import CREATE, extension
+from monitor.core.db import server_version
+from monitor.core.db.timescale_extension import CREATE, extension
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

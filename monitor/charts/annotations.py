@@ -15,12 +15,12 @@ from django.urls import reverse
 
 from monitor.charts.level_shifts import level_shifts
 from monitor.charts.series_chart import RunChart
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
+from monitor.core.units import humanised
 from monitor.ledger.maintenance import times_of
 from monitor.ledger.maintenance_times import occurrences
 from monitor.models import Alert, Hold, MaintenanceWindow
 from monitor.series.segment_diff import segment_changes
-from monitor.units import humanised
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from monitor.core.units import tenths_of_percent
 from monitor.models import SiteDay
-from monitor.units import tenths_of_percent
 
 # From the best to the worst: the least availability, and the class of the cell. The heights differ, too, so
 # that colour is not needed to tell them apart.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
+from monitor.core.units import humanised
 from monitor.ledger.attribution import STATE_LABELS, outcome_label
-from monitor.units import humanised
 
 ROWS_A_PAGE = 30
 TIME = "time"  # the unit of a column of times

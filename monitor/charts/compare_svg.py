@@ -11,9 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from monitor.charts.axes import number_ticks, time_ticks
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
+from monitor.core.units import humanised
 from monitor.depot.samples.m4 import select_points
-from monitor.units import humanised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

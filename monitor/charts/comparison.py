@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.depot.samples import lags
 from monitor.depot.samples.correlation import Correlation, correlation
 from monitor.depot.samples.lags import LagCorrelation, Regression, Values

@@ -17,7 +17,7 @@ from django.db.models.functions import Trunc
 from monitor.charts import stage_shades
 from monitor.charts.chart_choice import TOTAL
 from monitor.charts.chart_table import DAY, TIME, ChartTable, Column
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.depot.rollups.combine import Bands
 from monitor.depot.rollups.statistics import bands_by
 from monitor.models import Metric, Run

@@ -9,7 +9,7 @@ import numpy as np
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitor.units import humanised
+from monitor.core.units import humanised
 
 if TYPE_CHECKING:
     from monitor.charts.patterns import StageShare

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from monitor.charts.stage_shades import drawn
-from monitor.units import seconds_range
+from monitor.core.units import seconds_range
 
 if TYPE_CHECKING:
     from monitor.performance.expected_durations import ExpectedDuration

@@ -13,7 +13,7 @@ from itertools import pairwise
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitor.units import percent
+from monitor.core.units import percent
 
 _HEIGHT = 150
 _TOP, _BOTTOM = 8.0, 92.0  # percent of the height

@@ -22,7 +22,7 @@ from monitor.charts import stage_shades
 from monitor.charts.chart_choice import RUN, TOTAL, ChartChoice, interval_for, most_runs
 from monitor.charts.chart_table import TIME, ChartTable, Column
 from monitor.charts.interval_chart import IntervalChart, interval_chart
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.samples import sample_arrays
 from monitor.forecasts.defaults import METHOD
 from monitor.ledger.attribution import outcome_label

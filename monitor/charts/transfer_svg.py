@@ -9,7 +9,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from monitor.charts.run_transfers import RING, RunTransfer, RunTransfers
-from monitor.units import seconds as seconds_text
+from monitor.core.units import seconds as seconds_text
 
 MOST_NODES = 12  # a larger ring cannot be labelled
 _WIDTH, _RING_HEIGHT = 400, 300

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitor import units
+from monitor.core import units
 from monitor.failures.by_hour import WEEKDAYS, HourCount
 
 _SHADES = 4

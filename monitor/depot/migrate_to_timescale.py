@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from django.utils import timezone
 
-from monitor.db import timescale_extension
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db import timescale_extension
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot import move_to_hypertables
 from monitor.depot.engines import continuous_aggregates, engine
 from monitor.depot.engines.timescale import TimescaleEngine

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
-from monitor.db.advisory_locks import transaction_lock_timeout
+from monitor.core.db.advisory_locks import transaction_lock_timeout
 from monitor.depot.engines.postgres import PostgresEngine
 
 NEW, OLD = "_hyper", "_before"  # suffixes of the new tables before the swap, and of the old ones after it

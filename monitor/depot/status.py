@@ -10,10 +10,10 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from monitor import units
-from monitor.db.partitions import PARTITIONED
-from monitor.db.table_sizes import table_size
-from monitor.db.timescale_extension import Extension, extension
+from monitor.core import units
+from monitor.core.db.partitions import PARTITIONED
+from monitor.core.db.table_sizes import table_size
+from monitor.core.db.timescale_extension import Extension, extension
 from monitor.depot.engines import engine
 from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
 from monitor.depot.engines.engine import Engine, Partition

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from monitor import env
+from monitor.core import env
 from monitor.supervisor import lock
 
 from . import EmbeddedError, NotOurs, places, purpose

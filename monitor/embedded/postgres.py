@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from monitor import env
+from monitor.core import env
 from monitor.supervisor import Service
 
 from . import places, timescale, urls

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from monitor import env
+from monitor.core import env
 
 from . import EmbeddedError
 

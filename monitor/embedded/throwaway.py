@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from monitor import env
+from monitor.core import env
 from monitor.supervisor import Supervisor
 
 from .clean import clean

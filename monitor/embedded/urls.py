@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from monitor import env
+from monitor.core import env
 
 from . import places
 

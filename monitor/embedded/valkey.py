@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from monitor import env
+from monitor.core import env
 from monitor.supervisor import Service
 
 from . import places, urls

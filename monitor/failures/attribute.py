@@ -14,8 +14,8 @@ from django.db import transaction
 from django.db.models import F
 
 import probes
-from monitor.db import binary
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db import binary
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures.attribution import Culprit, MeshResult, PartKind, culprits
 from monitor.failures.latest_results_sql import LatestResult, latest_results
 from monitor.failures.mesh_evidence import MeshRun, MeshSeries, mesh_results, mesh_series

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

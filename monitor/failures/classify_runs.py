@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from django.db import transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures import classify_sql
 from monitor.failures.active_signatures import active_signatures, store
 from monitor.failures.classifier import classifier_of

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.failures.outcomes import store_sql
 from monitor.models.run import WITH_SIGNATURE
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from monitor.db.timestamps import micros, moment
+from monitor.core.db.timestamps import micros, moment
+from monitor.core.units import coarse_seconds
 from monitor.failures.outcomes.read import RunOutcomes
 from monitor.models import FailureSignature, Run, Series
 from monitor.models.run import WITH_SIGNATURE, State
-from monitor.units import coarse_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.failures.attribute import parts_of_series
 from monitor.failures.attribution import PartKind
 from monitor.models.incident import MONITOR

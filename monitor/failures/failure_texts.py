@@ -15,7 +15,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Aggregate, Count, F, Max, Min, UUIDField
 from django.db.models.functions import Left
 
-from monitor.compression import unpack
+from monitor.core.compression import unpack
 from monitor.failures import classify_sql
 from monitor.failures.classifier import MOST_CHARACTERS, FailureText
 from monitor.failures.classify_sql import FailedRun

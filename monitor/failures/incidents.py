@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import Max, Prefetch, Q
 
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures.attribute import parts_of_series
 from monitor.failures.incident_causes import (
     AT,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 # A failed run that is not classified yet is left to the next call.
 _LATEST = b"""

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints, WithJsonSchema
 
+from monitor.core.yamlfile import reading
+from monitor.core.yamlfile.entry import Entry
+from monitor.core.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
+from monitor.core.yamlfile.validation import DASHED, faults
 from monitor.failures.classifier import InvalidPattern, compile_pattern
 from monitor.failures.signature import Signature
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
-from monitor.yamlfile import reading
-from monitor.yamlfile.entry import Entry
-from monitor.yamlfile.problems import InvalidYamlFile, Path, Problem, describe_key
-from monitor.yamlfile.validation import DASHED, faults
 
 MOST_PATTERNS = 50  # of one signature
 MOST_CHARACTERS = 1000  # of one pattern

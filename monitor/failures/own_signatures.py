@@ -19,7 +19,8 @@ from typing import Any
 from django.db import transaction
 
 from monitor.access.audit_trail import note
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.yamlfile.validation import faults
 from monitor.failures.active_signatures import active_signatures, store
 from monitor.failures.loading import SignatureEntry, SignatureFile
 from monitor.failures.shipped import shipped_names
@@ -27,7 +28,6 @@ from monitor.failures.signature import Signature
 from monitor.models import OwnSignature, SignatureChange
 from monitor.models.failure_signature import Origin
 from monitor.models.own_signature import SignatureAction
-from monitor.yamlfile.validation import faults
 
 Values = Mapping[str, Any]  # of a signature, by key of a file of signatures
 

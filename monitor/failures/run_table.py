@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 MOST_FAILURES = 1000  # of a series, that are counted
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.failures.attribution import suspects_the_monitor
 from monitor.models import Incident, IncidentEvent, Reporter, Site
 from monitor.models.incident import MONITOR, REPORTER, IncidentAction

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.series import IMPORTED, REPORTED_PROBE, Follows
 from reporters.report import rfc3339
 

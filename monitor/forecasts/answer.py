@@ -10,7 +10,7 @@ from forecasting.learning.pairing import PairedMethod
 from forecasting.methods import auto, stagewise
 from forecasting.methods.auto import PredictorRecord
 from forecasting.series import QUANTILE_LEVELS, Forecaster
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.forecasts.defaults import LEVEL, METHOD
 from monitor.models import Forecast
 

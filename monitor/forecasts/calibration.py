@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.forecasts.score import ForecastRecord
 from monitor.models.series import VISIBLE, visibility
 

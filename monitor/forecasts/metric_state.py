@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from forecasting.base import Abstained, Source
 from forecasting.series import OWN_SERIES, Forecaster, Observation
-from monitor.compression import pack_state
-from monitor.db.timestamps import micros, moment
+from monitor.core.compression import pack_state
+from monitor.core.db.timestamps import micros, moment
 from monitor.forecasts import states
 from monitor.forecasts.answer import ISSUED, compute, parameters, predictor_records, stale_at
 from monitor.forecasts.defaults import HEADLINE, METHOD

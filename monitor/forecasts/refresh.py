@@ -23,7 +23,7 @@ from django.db import OperationalError, transaction
 from django.db.models import Q
 
 from forecasting.series import Forecaster
-from monitor.db.advisory_locks import (
+from monitor.core.db.advisory_locks import (
     AdvisoryLock,
     is_lock_timeout,
     session_lock,

@@ -8,7 +8,7 @@ from dataclasses import astuple, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 from monitor.forecasts.scoreboard import Score, ScoreFilter, recent_forecasts, scoreboard
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 Row = TypeVar("Row")
 # By statement, which are constants of this package. Reading the names takes longer than making a row of them.

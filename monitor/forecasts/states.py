@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from forecasting import state
 from forecasting.base import OutdatedState
-from monitor.compression import unpack_state
+from monitor.core.compression import unpack_state
 from monitor.forecasts.input_digest import NEVER_MATCHES
 from monitor.forecasts.statements import execute, execute_each, fetch
 from monitor.models import ForecastState, SuccessState

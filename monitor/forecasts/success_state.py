@@ -16,7 +16,7 @@ from forecasting.base import LARGEST_VALUE, OutdatedState
 from forecasting.uncertainty import retries
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from forecasting.uncertainty.success import PathOutcome, SuccessChance, SuccessForecaster
-from monitor.compression import pack_state
+from monitor.core.compression import pack_state
 from monitor.forecasts import states
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.input_digest import Input

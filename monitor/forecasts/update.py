@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from forecasting.base import OutdatedState, Source
 from forecasting.series import OWN_SERIES
-from monitor.db.timestamps import micros, moment
+from monitor.core.db.timestamps import micros, moment
 from monitor.forecasts import pending_changes, states
 from monitor.forecasts.input_digest import HOUR_MICROSECONDS, Input, InputDigest, by_key
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from monitor.yamlfile.problems import Fault, quoted, suggestion
+from monitor.core.yamlfile.problems import Fault, quoted, suggestion
 from probes.base import InvalidParameters
 from reporters import batch, config, resolve, shells, transfers
 from reporters.base import End, options_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from monitor.core.yamlfile.problems import Fault, Path
 from monitor.gridfile.definition import ResourceDefinition, SeriesDefinition
 from monitor.models.reporter import MAX_AGENT_SERIES
 from monitor.models.series import REPORTED_PROBE, Follows
-from monitor.yamlfile.problems import Fault, Path
 
 MAX_AGENT_SECONDS = 7 * 86_400  # agents refuse longer times
 _BOUNDED = ("limit_seconds", "delay_seconds", "jitter_seconds", "exclusive_wait_seconds")

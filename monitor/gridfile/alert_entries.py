@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from monitor.alerts import conditions, reporter_conditions
-from monitor.yamlfile.entry import Entry, Title
+from monitor.core.yamlfile.entry import Entry, Title
 
 if TYPE_CHECKING:
     from monitor.alerts.conditions.base import AlertCondition

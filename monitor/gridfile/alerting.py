@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from monitor.alerts import channels
+from monitor.core.yamlfile.problems import Fault, quoted, suggestion
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.definition import AlertDefinition
 from monitor.models.alert import WATCHED
-from monitor.yamlfile.problems import Fault, quoted, suggestion
 
 NAMED = {**WATCHED, "probes": "probe"}  # what a rule can name: plural, singular
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.db import transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, retry_on_lock_timeout
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit, retry_on_lock_timeout
 from monitor.gridfile import depot
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.loading import load

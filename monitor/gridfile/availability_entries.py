@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from monitor.availability.profiles import SELECTORS
-from monitor.yamlfile.entry import Entry, Title, none_to_empty
-from monitor.yamlfile.problems import quoted
+from monitor.core.yamlfile.entry import Entry, Title, none_to_empty
+from monitor.core.yamlfile.problems import quoted
 
 ServiceName = Annotated[str, StringConstraints(pattern=r"^[-a-zA-Z0-9_]+$", min_length=1, max_length=50)]
 Needs = Literal["all", "any"]

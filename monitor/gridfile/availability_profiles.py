@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from monitor.availability.profiles import DEFAULT, SELECTORS
+from monitor.core.yamlfile.problems import Fault, Path, quoted, suggestion
 from monitor.gridfile.availability_entries import AvailabilityProfileEntry, SelectionEntry, ServiceEntry
 from monitor.gridfile.definition import AvailabilityProfileDefinition
-from monitor.yamlfile.problems import Fault, Path, quoted, suggestion
 
 _SINGULAR = {
     "suites": "suite",

@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any
 
 import probes
+from monitor.core.yamlfile.problems import Fault, Path, quoted, suggestion
+from monitor.core.yamlfile.validation import NAME
 from monitor.failures.loading import SignatureEntry
 from monitor.failures.shipped import shipped_names
 from monitor.gridfile import access, agents, alerting, availability_profiles, expansion, webhook_entries
@@ -33,8 +35,6 @@ from monitor.ledger.maintenance_changes import DECLARED
 from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.reporter import HOME
 from monitor.models.series import IMPORTED, REPORTED_PROBE, STARTS_RUNS
-from monitor.yamlfile.problems import Fault, Path, quoted, suggestion
-from monitor.yamlfile.validation import NAME
 from probes.base import InvalidParameters, Probe
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule
 

@@ -21,7 +21,8 @@ from django.utils import timezone
 from monitor.access.audit_trail import note
 from monitor.alerts import channels
 from monitor.alerts.concealed_urls import sees_urls
-from monitor.db.advisory_locks import retry_on_lock_timeout
+from monitor.core.db.advisory_locks import retry_on_lock_timeout
+from monitor.core.yamlfile.problems import Fault
 from monitor.gridfile import checking, depot, parsing
 from monitor.gridfile.applying import locked_transaction
 from monitor.gridfile.checking import KnownNames
@@ -35,7 +36,6 @@ from monitor.gridfile.writing import AUTHORED, set_author, write
 from monitor.models import AlertRule, Reporter, Resource, Series, SeriesDeletion, Site, Suite, Webhook
 from monitor.models.reporter import HOME, MAX_AGENT_SERIES
 from monitor.series.deletion import remove_series
-from monitor.yamlfile.problems import Fault
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

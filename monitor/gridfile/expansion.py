@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations, permutations, product
 from typing import Any
 
+from monitor.core.yamlfile.problems import Path, quoted, suggestion
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.gridfile.format import SeriesEntry
-from monitor.yamlfile.problems import Path, quoted, suggestion
 
 MAX_SERIES = 20_000  # of a file, after expansion
 PAIR = ("source", "target")

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
+from monitor.core.yamlfile.reading import resolve_scalar
 from monitor.gridfile.definition import Definition, GridDefinition
 from monitor.gridfile.format import VERSION
 from monitor.gridfile.planning import to_entry
 from monitor.gridfile.problems import NOUNS
-from monitor.yamlfile.reading import resolve_scalar
 
 _WIDTH = 110
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

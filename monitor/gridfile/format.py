@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from monitor.core.yamlfile.entry import Entry, Title, none_to_empty
 from monitor.failures.loading import Name as SignatureName
 from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry
@@ -29,7 +30,6 @@ from monitor.gridfile.storage_entries import StorageEntry
 from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.models.series import MOST_DAYS
 from monitor.models.site import MOST_CONTACTS, MOST_NOTES
-from monitor.yamlfile.entry import Entry, Title, none_to_empty
 from reporters.fields import parse_time
 
 VERSION = 1

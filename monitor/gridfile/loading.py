@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from monitor.core.yamlfile import reading
+from monitor.core.yamlfile.problems import Fault, InvalidYamlFile, Problem
+from monitor.core.yamlfile.reading import MAX_BYTES, Node
 from monitor.gridfile import checking, parsing
 from monitor.gridfile.checking import KnownNames
 from monitor.gridfile.definition import GridDefinition
 from monitor.gridfile.format import GridFile
 from monitor.gridfile.problems import describe_path
-from monitor.yamlfile import reading
-from monitor.yamlfile.problems import Fault, InvalidYamlFile, Problem
-from monitor.yamlfile.reading import MAX_BYTES, Node
 
 STDIN = "-"
 _SECTIONS = '"version: 1" and the sections of the grid'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from monitor.core.yamlfile.problems import Fault, Path
+from monitor.core.yamlfile.validation import faults
 from monitor.gridfile.format import VERSION, GridFile
-from monitor.yamlfile.problems import Fault, Path
-from monitor.yamlfile.validation import faults
 
 _MACROS = ("for", "mesh")
 

@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from monitor.core.yamlfile.problems import quoted
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.definition import AlertDefinition, Definition, GridDefinition, ResourceDefinition
 from monitor.gridfile.format import MODELS
 from monitor.gridfile.problems import NOUNS
 from monitor.models.reporter import HOME
-from monitor.yamlfile.problems import quoted
 
 ABSENT: Any = object()  # instead of a value that one of two entries lacks
 Difference = tuple[str, Any, Any]  # key, old value, new value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.yamlfile.problems import Path, describe_key, quoted
+from monitor.core.yamlfile.problems import Path, describe_key, quoted
 
 NOUNS = {
     "sites": "site",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from monitor.core.yamlfile.entry import Entry
 from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.availability_entries import (
@@ -28,7 +29,6 @@ from monitor.gridfile.format import (
 )
 from monitor.gridfile.storage_entries import StorageEntry, StoragePartsEntry
 from monitor.gridfile.webhook_entries import WebhookEntry
-from monitor.yamlfile.entry import Entry
 
 _ENTRIES: tuple[type[Entry] | type[AccessEntry] | type[ChannelEntry], ...] = (
     GridFile,

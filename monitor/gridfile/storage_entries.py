@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from monitor.yamlfile.entry import Entry
+from monitor.core.yamlfile.entry import Entry
 
 MOST = 1e15
 PART_RATES = (

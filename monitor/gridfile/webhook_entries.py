@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from monitor.core.yamlfile.entry import Entry
+from monitor.core.yamlfile.problems import Fault, quoted, suggestion
 from monitor.webhooks.define import WebhookDefinition, problems
-from monitor.yamlfile.entry import Entry
-from monitor.yamlfile.problems import Fault, quoted, suggestion
 
 _RESTRICTIONS = {"suites": "suite", "sites": "site"}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from django.db import DataError, transaction
 from django.utils import timezone
 
-from monitor.db import analyze
+from monitor.core.db import analyze
 from monitor.imports.as_report import build_report, encode_report, measured_fields
 from monitor.imports.formats.base import (
     ImportedRun,

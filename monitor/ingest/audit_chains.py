@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeVar
 
 from psycopg.rows import class_row
 
-from monitor.compression import unpack
-from monitor.db import binary
-from monitor.db.snapshot import snapshot
+from monitor.core.compression import unpack
+from monitor.core.db import binary
+from monitor.core.db.snapshot import snapshot
 from monitor.models import Chain, ChainRecord, Reporter, ReporterStatus
 from monitor.models.chain import Disposition
 from reporters.spool.notes import DroppedNote, MalformedNote, StartNote

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 if TYPE_CHECKING:
     import uuid

@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from psycopg.errors import ForeignKeyViolation
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.ingest.chain_limit import count_extra, require_room
 from monitor.ingest.disk_guard import raising_depot_full, require_space
 from monitor.ingest.service import ReportReceipt, ingest_all

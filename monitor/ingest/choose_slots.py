@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from monitor.db import binary
-from monitor.db.advisory_locks import AdvisoryLock, lock_each_until_commit
+from monitor.core.db import binary
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_each_until_commit
 from monitor.ingest.conflicts import stored_body
 from monitor.ingest.short_reports import sent_sha256
 from monitor.ledger.free_slots import FreeSlots

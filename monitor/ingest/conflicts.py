@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from monitor.compression import pack, unpack
-from monitor.db import binary
+from monitor.core.compression import pack, unpack
+from monitor.core.db import binary
 from monitor.ingest.short_reports import sent_sha256
 from reporters.report import rfc3339
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from monitor.counters import counters
+from monitor.core.counters import counters
 
 if TYPE_CHECKING:
     from monitor.ingest.service import ReportReceipt

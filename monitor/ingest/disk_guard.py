@@ -19,7 +19,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import OperationalError, connection
 
-from monitor.units import humanised
+from monitor.core.units import humanised
 
 RETRY_SECONDS = 30  # the Retry-After of refused senders
 MEASURE_EVERY_SECONDS = 5.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from monitor.db import binary
-from monitor.db.array_parameters import Arrays
+from monitor.core.db import binary
+from monitor.core.db.array_parameters import Arrays
 from monitor.ingest.reported_end import reported_end
 from monitor.ledger.transitions import UnlistedEnd, insert_reported
 from monitor.models.run import REPORTED

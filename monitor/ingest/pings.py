@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_each_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_each_until_commit
 from monitor.ingest.choose_slots import find_owners, find_starts, nearest_slots, slot_states
 from monitor.ledger import outside_runs
 from monitor.ledger.free_slots import FreeSlots

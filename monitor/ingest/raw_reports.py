@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from monitor.db import binary
-from monitor.db.array_parameters import Arrays
+from monitor.core.db import binary
+from monitor.core.db.array_parameters import Arrays
 
 if TYPE_CHECKING:
     import uuid

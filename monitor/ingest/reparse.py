@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from monitor.compression import unpack
+from monitor.core.compression import unpack
 from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.ingest import extract_metrics, reparse_sql, resolve_metrics

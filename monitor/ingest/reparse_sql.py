@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import connection
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 if TYPE_CHECKING:
     import uuid

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Count, Max
 
-from monitor.db import binary
-from monitor.db.array_parameters import Arrays
+from monitor.core.db import binary
+from monitor.core.db.array_parameters import Arrays
 from monitor.ingest.extract_metrics import units
 from monitor.models import Metric, Segment
 

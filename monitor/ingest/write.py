@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.compression import pack
-from monitor.db import binary, partitions
+from monitor.core.compression import pack
+from monitor.core.db import binary, partitions
 from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit, try_lock_until_commit
 from monitor.ledger import transitions
 from monitor.ledger.admission import Skip, Wait, decide, rules
 from monitor.ledger.admission_context import load_context, load_due_runs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.db.models import F, Min, Q, Value
 from django.db.models.functions import Greatest
 
-from monitor.db import binary, partitions
+from monitor.core.db import binary, partitions
 from monitor.ledger.agent_runs import GRACE
 from monitor.ledger.heartbeats import SCHEDULER
 from monitor.models import Heartbeat, Reporter, ReporterAssignment, Series

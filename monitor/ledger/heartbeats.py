@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models import Heartbeat
 
 SCHEDULER = "beat"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger.maintenance import times_of
 from monitor.ledger.maintenance_changes import (
     DECLARED,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, describe_window, store
 from monitor.ledger.maintenance_feeds.base import FeedHorizon
 from monitor.models import MaintenanceChange, MaintenanceWindow, Resource, Site

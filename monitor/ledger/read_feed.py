@@ -6,10 +6,10 @@ import http
 from pathlib import Path
 from typing import BinaryIO
 
-from monitor.egress.bounds import FEED
-from monitor.egress.client import EgressClient
-from monitor.egress.errors import EgressError
-from monitor.egress.target import parse_target
+from monitor.core.egress.bounds import FEED
+from monitor.core.egress.client import EgressClient
+from monitor.core.egress.errors import EgressError
+from monitor.core.egress.target import parse_target
 from monitor.ledger.maintenance_feeds.base import MAX_BYTES, InvalidFeed
 
 STDIN = "-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.run import PLANNED, State
 from monitor.models.series import VISIBLE, visibility
 

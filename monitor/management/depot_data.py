@@ -13,13 +13,13 @@ from monitor.backup.create import BackupError, back_up
 from monitor.backup.manifest import ManifestError, schema
 from monitor.backup.pg_tools import DumpError
 from monitor.backup.restore import RestoreError, create_database, restore
-from monitor.db.timescale_extension import TimescaleUnavailable
+from monitor.core.db.timescale_extension import TimescaleUnavailable
+from monitor.core.units import humanised
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.dry_run import preview_retention
 from monitor.ingest.reparse import ReparseCounts, reparse
 from monitor.management.time_options import parse_time
 from monitor.models import Series
-from monitor.units import humanised
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

@@ -13,12 +13,12 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
+from monitor.core.statement_timeout import is_cancelled
 from monitor.metrics import definitions as of
 from monitor.metrics import reporters, requests, series, service, sites
 from monitor.metrics.definitions import Group
 from monitor.metrics.scope import ScrapeScope
 from monitor.metrics.text_format import Family, compressed
-from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from monitor.metrics.scope import ScrapeRequest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from monitor.counters import counters
+from monitor.core.counters import counters
 from monitor.metrics import definitions as of
 from monitor.metrics.text_format import Family, labelled, number
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponseBase
 
-    from monitor.counters import Counter
+    from monitor.core.counters import Counter
     from monitor.metrics.definitions import MetricDefinition
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.overview import latest_sql
 from monitor.overview.latest import STATE_OR_SKIPPED
 

@@ -11,7 +11,7 @@ from django.db.models import Count, Q
 from redis.exceptions import RedisError
 
 from monitor.celery import app
-from monitor.counters import counters
+from monitor.core.counters import counters
 from monitor.health import supervised
 from monitor.ingest.disk_guard import gauge
 from monitor.ledger.heartbeats import HOME_REPORTER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 MOST_DIRTY_HOURS = 1_000_000  # counted at most
 

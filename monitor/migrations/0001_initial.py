@@ -11,7 +11,7 @@ from django.db import migrations, models
 
 import monitor.models.natural_order
 import monitor.models.site
-from monitor.db.partitions import create_for
+from monitor.core.db.partitions import create_for
 from monitor.migrations import _database_sql, _outcome_sql, _standings_sql
 from monitor.migrations._create_models import CreateModels
 
@@ -715,7 +715,7 @@ class Migration(migrations.Migration):
                         (
                             "packing",
                             models.PositiveSmallIntegerField(
-                                help_text="compression format of the body (monitor.compression)"
+                                help_text="compression format of the body (monitor.core.compression)"
                             ),
                         ),
                         ("packed", models.BinaryField()),
@@ -2794,7 +2794,7 @@ class Migration(migrations.Migration):
                         (
                             "packing",
                             models.PositiveSmallIntegerField(
-                                help_text="compression format of the body (monitor.compression)"
+                                help_text="compression format of the body (monitor.core.compression)"
                             ),
                         ),
                         ("packed", models.BinaryField()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import migrations
 
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db.advisory_locks import AdvisoryLock
 
 # Deferred to the commit, where one lock lets two transactions count one after the other that each take one of
 # two administrators. Only a row that was an administrator counts: a depot without one may be changed. The

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db.advisory_locks import AdvisoryLock
 
 # As in 0009_administrators_remain, but the row of an identity whose roles had ceased to count was no
 # administrator: in a depot without another one, nothing could change it, such as ``account bind-issuer``.

@@ -276,7 +276,7 @@ CREATE TRIGGER keep_audit BEFORE UPDATE OR DELETE ON monitor_auditevent FOR EACH
     EXECUTE FUNCTION monitor_keep_audit();
 """
 
-# The accounts of services (db/accounts.py) own no table, and late reports need partitions all the same: the
+# The accounts of services (core/db/accounts.py) own no table, and late reports need partitions all the same: the
 # function runs with the rights of the owner. A table is created, then attached: unlike CREATE ... PARTITION OF,
 # this blocks no reader and no writer.
 # Rows are inserted, hardly ever updated. By default autovacuum waits until a fifth of a partition is new, and

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import models
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.identity import Identity
 from monitor.models.role import UserRole, acting, identity_of
 

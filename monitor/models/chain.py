@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
-from monitor.compression import unpack
+from monitor.core.compression import unpack
 from monitor.models.reporter import Reporter
 from monitor.models.series import Series
 
@@ -113,7 +113,7 @@ class ConflictingReport(models.Model):
     received_at = models.DateTimeField()
     sha256 = models.BinaryField(max_length=32, help_text="of the body")
     packing = models.PositiveSmallIntegerField(
-        help_text="compression format of the body (monitor.compression)"
+        help_text="compression format of the body (monitor.core.compression)"
     )
     packed = models.BinaryField()
 

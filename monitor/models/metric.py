@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.segment import Segment
 from monitor.models.series import Series
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
-from monitor.compression import unpack
+from monitor.core.compression import unpack
 from monitor.models.run import Run
 from reporters import report as wire
 
@@ -27,7 +27,7 @@ class RawReport(models.Model):
     slot = models.DateTimeField()
     received_at = models.DateTimeField()
     packing = models.PositiveSmallIntegerField(
-        help_text="compression format of the body (monitor.compression)"
+        help_text="compression format of the body (monitor.core.compression)"
     )
     packed = models.BinaryField()
     parsed_by = models.PositiveSmallIntegerField(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.models.failure_signature import FailureSignature
 from monitor.models.series import REPORTED_PROBE, Series
 from monitor.models.visibility import has_row, sees_all

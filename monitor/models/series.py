@@ -10,7 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.expressions import RawSQL
 
-from monitor.db import text_lookup  # noqa: F401  # registers ``has_text``
+from monitor.core.db import text_lookup  # noqa: F401  # registers ``has_text``
 from monitor.models.natural_order import sort_name_field
 from monitor.models.role import identity_of
 from monitor.models.site import OPERATE, Resource, Site, may_manage_everywhere

@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, models
 from django.db.models.base import ModelState
 from django.utils import timezone
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.role import UserRole, act_as, identity_of, is_administrator, keep_roles
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ WHERE token.id = %(token)b AND {_IS_USE_DUE}
 """  # noqa: S608  # constants
 # The rights of a sender in one statement, because it runs for every report. The permission is granted to the
 # user or to one of the user's groups; a site admin may send what reporters at its sites report. The subquery
-# hides the number of tokens from the planner, as ``monitor.db.array_parameters`` does.
+# hides the number of tokens from the planner, as ``monitor.core.db.array_parameters`` does.
 _SENDER = f"""
 SELECT token.sha256, token.scopes ? %(scope)b AND (rights.is_administrator OR EXISTS (
         SELECT FROM auth_permission AS permission

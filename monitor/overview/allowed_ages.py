@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models import Series
 from monitor.models.series import IMPORTED
 from monitor.overview import latest

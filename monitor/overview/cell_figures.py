@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.models import Series
 from monitor.overview import column_arrays, latest
 from monitor.overview.column_arrays import NEVER

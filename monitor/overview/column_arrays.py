@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.db import binary
-from monitor.db.timestamps import EPOCH
+from monitor.core.db import binary
+from monitor.core.db.timestamps import EPOCH
 from monitor.models.latest_run import HOURS, TREND_RUNS
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from django.core.exceptions import EmptyResultSet
 from numpy.typing import NDArray
 from psycopg.rows import class_row
 
-from monitor.db import binary
-from monitor.db.timestamps import micros
+from monitor.core.db import binary
+from monitor.core.db.timestamps import micros
 from monitor.models import Run, Series
 from monitor.models.latest_run import HOURS
 from monitor.models.run import State

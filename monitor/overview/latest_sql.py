@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models.latest_run import HOURS, TREND_RUNS
 from monitor.models.run import ENDED, State
 

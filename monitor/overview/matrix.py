@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import probes
 from monitor.availability.report import present_months
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.ledger.maintenance import ShownWindow, open_for_user
 from monitor.models import Binding, Hold, Series, Suite
 from monitor.models.hold import HoldKind

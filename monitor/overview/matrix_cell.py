@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from monitor.core.units import counted
 from monitor.overview.cell_figures import CellFigures
 from monitor.overview.series_details import SeriesCell
 from monitor.overview.series_states import (
@@ -17,7 +18,6 @@ from monitor.overview.series_states import (
     STALE,
     UNKNOWN,
 )
-from monitor.units import counted
 
 _SINGLE_WORDS = {
     HERE: "failed here",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.overview import latest
 from monitor.overview.column_arrays import NEVER

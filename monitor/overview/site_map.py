@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.availability.site_states import operational_states
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models import Resource, Series, Site
 from monitor.overview import allowed_ages, latest
 from monitor.overview.series_states import BY_GRID, SeriesStates, series_states, stale_rows

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from monitor.units import humanised
+from monitor.core.units import humanised
 
 MOST_LINES = 60
 MOST_CHARACTERS = 500

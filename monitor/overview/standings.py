@@ -18,8 +18,8 @@ import numpy as np
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.db import binary
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db import binary
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import Suite
 from monitor.models.latest_run import TREND_RUNS
 from monitor.overview import column_arrays, latest, latest_sql, standings_sql

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monitor.db.change_counter import change_counter
+from monitor.core.db.change_counter import change_counter
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -25,6 +25,7 @@ from monitor.accounts import attempts, door_reasons, events, passwords, sessions
 from monitor.accounts.confirmation import PASSWORD
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
+from monitor.core.units import counted
 from monitor.models import ApiToken, Identity, Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import NotAvailable, accounts_only
@@ -32,7 +33,6 @@ from monitor.pages.http.confirmed import confirms_by
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import DEFAULT_COOKIES, zone_names
-from monitor.units import counted
 
 if TYPE_CHECKING:
     from typing import Any

@@ -12,6 +12,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from monitor.core.units import counted
 from monitor.ledger import holds as holding
 from monitor.ledger.hold_history import HoldableScopes, hold_events, holdable_scopes
 from monitor.ledger.hold_preview import preview_hold
@@ -29,7 +30,6 @@ from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
-from monitor.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,13 +11,13 @@ from django.views.decorators.http import require_safe
 
 from monitor.api.http.auth import TokenAuth
 from monitor.api.http.problems import Refused, of_refused
+from monitor.core.networks import is_within
 from monitor.metrics.definitions import Group
 from monitor.metrics.exposition import ScrapesBusy, expose
 from monitor.metrics.negotiation import preferred_format
 from monitor.metrics.scope import ScrapeRequest
 from monitor.metrics.text_format import decompressed
 from monitor.models.role import reads_measurements
-from monitor.networks import is_within
 from monitor.pages.http.read_form import accepts_long_query
 from monitor.web.client_address import client_address
 

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_safe
 
 from monitor.accounts import throttle
 from monitor.charts.badge import badge as draw_badge
-from monitor.log import request_id
+from monitor.core.log import request_id
 from monitor.overview.public_status import PublicSite, PublicSuite, public_status
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import Rendering, compute, has_failed

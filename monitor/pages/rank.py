@@ -11,12 +11,12 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor import units
 from monitor.api.http.problems import Refused
 from monitor.api.http.start_time import start_time
 from monitor.charts.stage_bar import stage_bar
 from monitor.charts.stage_shades import DrawnStage, of_probe
 from monitor.charts.time_range import InvalidRange
+from monitor.core import units
 from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.rank import Ranked, Unranked, rank
 from monitor.forecasts.rank_details import (

@@ -15,7 +15,7 @@ from django.utils import timezone
 from monitor.api.http.few_at_once import few_at_once
 from monitor.charts.day_timeline import day_timeline
 from monitor.charts.time_range import InvalidRange, page_time
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 from monitor.ledger.schedule import (
     DAY,
     STEP,

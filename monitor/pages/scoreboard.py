@@ -16,6 +16,7 @@ from forecasting.learning.loss_comparison import gain_interval
 from monitor.api.http.few_at_once import few_at_once
 from monitor.api.scoreboard import csv_table
 from monitor.charts.score_svg import Comparison, Guide, calibration_curve, lines, ratios
+from monitor.core.units import humanised, unit_of
 from monitor.forecasts import scoreboard as service
 from monitor.forecasts.calibration import (
     MOST_SERIES,
@@ -32,7 +33,6 @@ from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range
-from monitor.units import humanised, unit_of
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString

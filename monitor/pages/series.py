@@ -21,6 +21,7 @@ from monitor.charts.interval_svg import interval_plot
 from monitor.charts.run_svg import rate_plot, run_plot
 from monitor.charts.series_chart import RunChart, chart
 from monitor.charts.thinned_runs import thinned
+from monitor.core.units import unit_of
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
@@ -44,7 +45,6 @@ from monitor.series.segment_history import segment_starts
 from monitor.series.segments import SegmentStatus, segment_status
 from monitor.series.staleness import Staleness
 from monitor.templatetags.components import FilterField
-from monitor.units import unit_of
 from probes.base import ProbeError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from monitor.charts import pattern_svg
 from monitor.charts.chart_choice import read_choice
 from monitor.charts.patterns import Patterns, patterns
+from monitor.core.units import humanised
 from monitor.depot.rollups.hour_of_week import HOURS
 from monitor.models import Series
 from monitor.pages.http.access import members_only
@@ -20,7 +21,6 @@ from monitor.pages.http.reader import time_range, zone
 from monitor.pages.series import metric_names
 from monitor.series.segments import segment_status
 from monitor.templatetags.components import FilterField
-from monitor.units import humanised
 
 if TYPE_CHECKING:
     from monitor.charts.time_range import PageRange

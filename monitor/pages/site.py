@@ -12,6 +12,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from monitor.charts.stage_bars import stages_by_probe
+from monitor.core.units import coarse_seconds, tenths_of_percent
 from monitor.gridfile.site_details import (
     InvalidSiteDetails,
     SiteDetails,
@@ -31,7 +32,6 @@ from monitor.pages.http.read_form import accepts_form, fields_bytes
 from monitor.pages.http.reader import time_range
 from monitor.pages.http.site_form import SiteForm
 from monitor.pages.http.updates import digest_of, is_current, live
-from monitor.units import coarse_seconds, tenths_of_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

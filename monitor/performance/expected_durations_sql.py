@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 _QUANTILES = b"""
 SELECT metric.name, count(*)::int, percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY value)

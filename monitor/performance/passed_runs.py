@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.samples import sample_arrays
 from monitor.depot.samples.sample_arrays import before
 from monitor.models import Metric, Run

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from django.db.models import Q
 
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, RawReport, Segment
 from monitor.performance.matched_changes import ChangePoint, RecordedChange

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import probes
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.models import ForecastPredictor, Segment, Series
 from monitor.performance import passed_runs
 from monitor.performance.change_points import change_points

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 # Rollups of a metric are found by its key and the days: no history is read.
 _DURATIONS = b"""

@@ -8,7 +8,7 @@ import numpy as np
 
 from forecasting.reading.sweeps import MARKS, PASS
 from forecasting.sweeps.passes import is_steady, outliers
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 from monitor.performance.sweeps import PRICES, STREAM_FACTORS, as_sweep
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.models import Incident, IncidentSeries, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.natural_order import sort_name

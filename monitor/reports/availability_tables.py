@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
+from monitor.core.units import coarse_seconds, percent, tenths_of_percent
 from monitor.reports.availability_report import AvailabilityReport, PeriodLine, ReportRow
-from monitor.units import coarse_seconds, percent, tenths_of_percent
 
 UNKNOWN = "\N{EN DASH}"
 COLUMNS = (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forecasting.evaluation.published_predictions import ERRORS, METRICS
+from monitor.core.units import coarse_seconds, seconds
 from monitor.reports.published_numbers import GRIDS, TERAGRID
-from monitor.units import coarse_seconds, seconds
 
 if TYPE_CHECKING:
     from monitor.forecasts.study import StudyFacts

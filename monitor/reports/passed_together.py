@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.failures.counts import SuccessRates
 from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.models import FailureSignature

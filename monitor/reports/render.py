@@ -9,7 +9,7 @@ import msgspec
 from django.template.loader import render_to_string
 
 from forecasting.commands.study import document as forecast_document
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 from monitor.performance.tables import as_text
 from monitor.reports.layout import study_sections
 from monitor.reports.published_numbers import GRIDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from monitor.core.units import significant
 from monitor.reports.blocks import Block, table_block
 from monitor.reports.published_storage import (
     BASELINE_RANDOM_READ,
@@ -18,7 +19,6 @@ from monitor.reports.published_storage import (
     Span,
 )
 from monitor.reports.storage_cells import NOTHING, OURS, difference, number
-from monitor.units import significant
 
 if TYPE_CHECKING:
     from monitor.reports.storage_report import StorageReport

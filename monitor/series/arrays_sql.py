@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db import binary
+from monitor.core.db import binary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from monitor.db import binary
+from monitor.core.db import binary
 from monitor.models import CurrentSegment, Series
 from monitor.models.current_segment import SETUP, path_of, resources_of
 from monitor.series.segments import current_bindings, current_segments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from monitor.db.advisory_locks import retry_on_lock_timeout
+from monitor.core.db.advisory_locks import retry_on_lock_timeout
 from monitor.models import Metric, Series
 
 if TYPE_CHECKING:

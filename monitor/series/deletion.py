@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import F, Model, ProtectedError, QuerySet
 from django.utils import timezone
 
-from monitor.db.advisory_locks import AdvisoryLock, retry_on_lock_timeout, session_lock
+from monitor.core.db.advisory_locks import AdvisoryLock, retry_on_lock_timeout, session_lock
 from monitor.models import (
     Alert,
     AttributedRun,

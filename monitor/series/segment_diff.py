@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from monitor.units import humanised, unit_of
+from monitor.core.units import humanised, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

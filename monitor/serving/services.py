@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded.servers import needed_servers
 from monitor.serving.address import Address
 from monitor.supervisor import Service

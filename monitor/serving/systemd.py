@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from monitor import env
+from monitor.core import env
 from reporters.account import own_name
 
 VARIABLES_FILE = "/etc/default/gridcast"

@@ -16,7 +16,7 @@ from forecasting.base import ForecastingError
 from forecasting.sweeps.effects import effects_of
 from forecasting.sweeps.rate_history import rate_history
 from forecasting.sweeps.sweet_spot import sweet_spot
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.samples.read import histories
 from monitor.models import Run, Series, StorageVerdict
 from monitor.models.run import State

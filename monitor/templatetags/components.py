@@ -15,10 +15,11 @@ from django.urls import reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from monitor import health, units
+from monitor import health
 from monitor.charts import svg
 from monitor.charts.chart_table import TablePage
 from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
+from monitor.core import units
 from monitor.health import HealthProblem
 from monitor.ledger.attribution import outcome_label
 from monitor.models.audit_event import VIEW_AUDIT

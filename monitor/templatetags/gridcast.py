@@ -14,10 +14,10 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from monitor import units
 from monitor.availability.recompute import describe_change
 from monitor.charts import availability_strip, score_svg, svg, week_table
 from monitor.charts.state_glyphs import STATE_GLYPHS
+from monitor.core import units
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.ledger import attribution
 from monitor.models.passkey import logs_in_without_password

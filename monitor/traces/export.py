@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from monitor.counters import counters
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.counters import counters
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.retry_after import MAY_ASK, retry_after_seconds
 from monitor.ledger import ended_runs
 from monitor.models import RawReport, RunSubscriber
 from monitor.models.run import REPORTED, State
 from monitor.models.run_feed import TRACES
-from monitor.retry_after import MAY_ASK, retry_after_seconds
 from reporters.report import ReportError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The session by which the exporter posts spans: by the client of ``monitor.egress``, within its bounds."""
+"""The session by which the exporter posts spans, with the client and the bounds of ``monitor.core.egress``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from functools import partial
 import requests
 from requests.adapters import BaseAdapter
 
-from monitor.egress.bounds import TRACES
-from monitor.egress.client import EgressClient, verified_context
-from monitor.egress.errors import EgressError, Unanswered
-from monitor.egress.target import parse_target
+from monitor.core.egress.bounds import TRACES
+from monitor.core.egress.client import EgressClient, verified_context
+from monitor.core.egress.errors import EgressError, Unanswered
+from monitor.core.egress.target import parse_target
 
 
 class EgressAdapter(BaseAdapter):

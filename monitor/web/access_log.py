@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from monitor.clipping import clipped
+from monitor.core.clipping import clipped
 
 MOST_CHARACTERS = 500  # of a field
 

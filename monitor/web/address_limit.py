@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ipaddress import IPv6Address
 from typing import Any
 
-from monitor.networks import ip_of, ipv6_network
+from monitor.core.networks import ip_of, ipv6_network
 from monitor.web.proxies import Proxies
 
 LOG_SECONDS = 60.0

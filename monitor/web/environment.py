@@ -1,4 +1,4 @@
-"""What environment variables say about the web: its URL, and limits (``monitor.env`` lists them)."""
+"""What environment variables say about the web: its URL, and limits (``monitor.core.env`` lists them)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from ipaddress import IPv4Network, IPv6Network
 from urllib.parse import urlsplit
 
-from monitor.env import InvalidVariable, entries, parse_networks, whole_number, without_password
+from monitor.core.env import InvalidVariable, entries, parse_networks, whole_number, without_password
 
 
 def processor_seconds() -> float:

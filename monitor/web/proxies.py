@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from monitor import env
-from monitor.networks import ip_of, is_within
+from monitor.core import env
+from monitor.core.networks import ip_of, is_within
 
 UNIX = "unix"  # the entry for proxies that connect to a Unix socket
 VARIABLE = "GRIDCAST_PROXIES"

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from gunicorn import SERVER
 from gunicorn.http import errors
 
-from monitor.clipping import MOST_MESSAGE, clipped
+from monitor.core.clipping import MOST_MESSAGE, clipped
 
 
 class Refusal(Exception):

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import ThreadWorker
 
-from monitor import env
+from monitor.core import env
 from monitor.web import environment, liveness
 from monitor.web.access_log import ClipFields
 from monitor.web.address_limit import AddressLimit, client_of

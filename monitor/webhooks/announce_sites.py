@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from monitor.availability.site_states import OperationalState, site_states
-from monitor.db.advisory_locks import AdvisoryLock, try_lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.models import AnnouncedSite, Incident, Site, Webhook
 from monitor.models.incident import MONITOR
 from monitor.models.webhook import EventType

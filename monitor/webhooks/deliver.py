@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
-from monitor.egress.backoff import pause_after
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.egress.backoff import pause_after
 from monitor.models import WebhookDelivery, WebhookReceiver
 from monitor.models.webhook import DeliveryState
 from monitor.webhooks import destination, signature

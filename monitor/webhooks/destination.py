@@ -1,9 +1,9 @@
-"""The destination of a webhook: its URL in parts. ``monitor.egress`` checks its addresses."""
+"""The destination of a webhook: its URL in parts. ``monitor.core.egress`` checks its addresses."""
 
 from __future__ import annotations
 
-from monitor.egress.errors import TargetRefused
-from monitor.egress.target import EgressTarget, PasswordInUrl, parse_target
+from monitor.core.egress.errors import TargetRefused
+from monitor.core.egress.target import EgressTarget, PasswordInUrl, parse_target
 
 HIDDEN = "…"  # begins what pages and API show instead of a path
 

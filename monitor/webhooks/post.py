@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from django.conf import settings
 
-from monitor.egress.addresses import InternalAddress, Resolve, resolve
-from monitor.egress.bounds import WEBHOOK
-from monitor.egress.client import EgressAnswer, EgressClient, verified_context
-from monitor.egress.errors import EgressError
-from monitor.egress.target import EgressTarget
-from monitor.retry_after import MAY_ASK, retry_after_seconds
+from monitor.core.egress.addresses import InternalAddress, Resolve, resolve
+from monitor.core.egress.bounds import WEBHOOK
+from monitor.core.egress.client import EgressAnswer, EgressClient, verified_context
+from monitor.core.egress.errors import EgressError
+from monitor.core.egress.target import EgressTarget
+from monitor.core.retry_after import MAY_ASK, retry_after_seconds
 from monitor.webhooks import signature
 from monitor.webhooks.destination import HIDDEN
 

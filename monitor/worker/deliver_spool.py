@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.ingest.chains import ingest_parts
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions

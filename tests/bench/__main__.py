@@ -22,7 +22,7 @@ import django
 import psycopg
 from psycopg import sql
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded.throwaway import throwaway
 from tests.bench.base import Result
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from django.db import connection
 from django.utils import timezone
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.fleet import signatures
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest_all

@@ -11,9 +11,9 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
 
-from monitor.db import partitions
-from monitor.db.table_sizes import table_size
-from monitor.db.timescale_extension import extension
+from monitor.core.db import partitions
+from monitor.core.db.table_sizes import table_size
+from monitor.core.db.timescale_extension import extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
 from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS

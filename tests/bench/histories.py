@@ -9,7 +9,7 @@ from itertools import count
 
 from django.db import connection, transaction
 
-from monitor.db.partitions import range_of
+from monitor.core.db.partitions import range_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
 from monitor.forecasts.metric_state import followed

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ledger import agent_runs
 from monitor.models import Heartbeat, Reporter, ReporterStatus, Run, Series, Site

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.models import Series
 from monitor.overview import latest_sql, standings
 from monitor.overview.latest import latest

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from django.db import connection
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.depot.rollups.worker import rebuild
 from monitor.depot.samples import write
 from monitor.depot.samples.correlation import correlation

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from forecasting.series import QUANTILE_LEVELS, Forecaster, Observation
-from monitor.compression import pack_state, unpack_state
+from monitor.core.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow

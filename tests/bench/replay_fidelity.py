@@ -27,8 +27,8 @@ from typing import Any
 from forecasting.elsewhere.abstained import NoPrediction
 from forecasting.elsewhere.prediction import predict
 from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns
-from monitor.csvfile import to_csv
-from monitor.env import make_var_directory
+from monitor.core.csvfile import to_csv
+from monitor.core.env import make_var_directory
 from monitor.testbed.errors import MissingProgram
 from monitor.testbed.storage import build, profiles
 from monitor.testbed.storage.mount import mounted

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client, override_settings
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.models import FailureSignature, Run
 from monitor.models.run import State
 from tests.bench import overview

@@ -29,7 +29,7 @@ from django.db import connection as depot
 from django.test import Client, override_settings
 from django.urls import Resolver404, resolve
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from tests.bench import candidates, web
 from tests.bench.attackers import CONNECTIONS, NUMBER, HttpRequest, connection
 from tests.bench.base import Result, seconds

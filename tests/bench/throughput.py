@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from monitor.env import ROOT, make_var_directory
+from monitor.core.env import ROOT, make_var_directory
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Run, Series, Transition
 from monitor.models.run import State

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.serving.services import GUNICORN, ONE_THREAD
 
 Ask = Callable[..., bytes]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.access.roles import Grant, grant
 from monitor.availability.versions import default_version
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.failures.outcomes import worker as outcomes
 from monitor.models import FailureSignature, StandingChange, Suite
 from monitor.models.role import UserRole

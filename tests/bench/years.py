@@ -8,7 +8,7 @@ from functools import cache
 
 from django.db import connection
 
-from monitor.db.partitions import range_of
+from monitor.core.db.partitions import range_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
 from monitor.gridfile.define import SeriesDefinition, define

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded.throwaway import throwaway
 from tests.bench.web import serving
 from tests.monitor.pages.chromium import CHROMIUM

@@ -65,7 +65,7 @@ def load_year() -> None:
     from django.utils import timezone
 
     from monitor.availability import refresh as availability
-    from monitor.db import partitions
+    from monitor.core.db import partitions
     from monitor.depot.rollups.worker import rebuild
     from monitor.failures.classify_runs import classify_runs
     from monitor.failures.outcomes import worker as outcomes

@@ -171,7 +171,7 @@ def log() -> Iterator[Log]:
 def mailbox() -> Iterator[Mailbox]:
     """Run an SMTP server, and point Django's settings to it."""
     with Mailbox() as server, _served(server):
-        backend = "monitor.egress.mail.EmailBackend"
+        backend = "monitor.core.egress.mail.EmailBackend"
         with override_settings(
             EMAIL_BACKEND=backend, EMAIL_HOST="127.0.0.1", EMAIL_PORT=server.server_address[1]
         ):

@@ -19,9 +19,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from monitor.compression import unpack
+from monitor.core.compression import unpack
+from monitor.core.env import ROOT
 from monitor.embedded.clean import clean
-from monitor.env import ROOT
 from reporters import report as wire
 from tests.monitor.agents.feeder import report_of
 from tests.monitor.agents.network import UnreliableNetwork

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 
 NOWHERE = "postgresql://gridcast@127.0.0.1:1/depot"
 # Calls manage.py for each list of arguments in turn, and prints the exit status and the output of each.

@@ -9,8 +9,8 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.utils import timezone
 
-from monitor.db import analyze
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db import analyze
+from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.depot.engines import engine
 from monitor.housekeeping import housekeep
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from monitor.compression import unpack
+from monitor.core.compression import unpack
 from monitor.embedded.clean import clean
 from tests.monitor.kills.processes import KINDS, Web
 from tests.monitor.kills.senders import Senders

@@ -11,8 +11,9 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django import Settings
 
-from monitor import checks, env
+from monitor import checks
 from monitor.checks import SETTINGS
+from monitor.core import env
 
 PROVIDER = {
     "GRIDCAST_OIDC_URL": "https://id.example.org/realms/grid",

@@ -35,7 +35,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor import pages
 from monitor.accounts.session_store import SessionStore
-from monitor.log import LineFormatter
+from monitor.core.log import LineFormatter
 from monitor.models import AuditEvent
 from monitor.pages.audit import EVENTS_A_PAGE
 from tests.by_night import by_night

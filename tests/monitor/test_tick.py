@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 
 from monitor import tick
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.ledger import heartbeats
 from monitor.ledger.expand import AHEAD
 from monitor.ledger.run_now import run_now

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded import NotOurs, places
 from reporters.base import CannotConnect, CredentialUnfit
 from reporters.compiled import CannotCompile, compiled

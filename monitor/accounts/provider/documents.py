@@ -20,10 +20,10 @@ from pydantic_core import from_json
 
 from monitor.accounts.provider.faults import ProviderUnusable
 from monitor.accounts.provider.tenants import tenant_fault
-from monitor.clipping import clipped, printable
-from monitor.egress.errors import TargetRefused
-from monitor.egress.target import parse_target
-from monitor.env import is_loopback
+from monitor.core.clipping import clipped, printable
+from monitor.core.egress.errors import TargetRefused
+from monitor.core.egress.target import parse_target
+from monitor.core.env import is_loopback
 
 MOST_SUBJECT = 255  # characters, by OpenID Connect
 _MOST_FAULTS = 5  # in a message

@@ -18,11 +18,11 @@ from monitor.accounts.provider.faults import (
     ProviderUnreachable,
     ProviderUnusable,
 )
-from monitor.clipping import clipped, printable
-from monitor.egress.bounds import PROVIDER
-from monitor.egress.client import EgressAnswer, EgressClient
-from monitor.egress.errors import EgressError, Unanswered
-from monitor.egress.target import parse_target
+from monitor.core.clipping import clipped, printable
+from monitor.core.egress.bounds import PROVIDER
+from monitor.core.egress.client import EgressAnswer, EgressClient
+from monitor.core.egress.errors import EgressError, Unanswered
+from monitor.core.egress.target import parse_target
 
 MOST_WAITING = 2  # threads of a process that wait for the provider; the others serve everything else
 _HEADERS = {"User-Agent": "gridcast", "Accept": "application/json"}

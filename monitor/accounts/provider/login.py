@@ -23,7 +23,7 @@ from monitor.accounts.provider.documents import ProfileClaims, SubjectClaim, Tok
 from monitor.accounts.provider.exchange import fetch_userinfo, redeem_code, waiting_place
 from monitor.accounts.provider.faults import LoginRefused, ProviderBusy, ProviderFault, ProviderUnusable
 from monitor.accounts.provider.tokens import ExpectedToken, verify_id_token
-from monitor.clipping import clipped
+from monitor.core.clipping import clipped
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialApp, SocialLogin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from monitor.clipping import clipped
+from monitor.core.clipping import clipped
 
 _TENANTS = {"common", "organizations", "consumers"}
 _TENANT_HOSTS = ("login.microsoftonline.", "login.microsoft.", "login.windows.net", "sts.windows.net")

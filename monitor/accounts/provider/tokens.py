@@ -21,7 +21,7 @@ from monitor.accounts.provider.documents import (
     parse_object,
 )
 from monitor.accounts.provider.faults import LoginRefused, ProviderUnusable
-from monitor.clipping import clipped, printable
+from monitor.core.clipping import clipped, printable
 
 LEEWAY_SECONDS = 60  # that clocks may differ
 # Signatures by public keys: with a shared secret, each of its owners could make tokens.

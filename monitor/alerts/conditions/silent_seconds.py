@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from monitor.alerts.conditions.base import REPORTED_HERE, ConditionInput, Verdict, timestamp
+from monitor.core.units import coarse_seconds
 from monitor.ledger.attribution import outcome_label
-from monitor.units import coarse_seconds
 
 
 class Condition:

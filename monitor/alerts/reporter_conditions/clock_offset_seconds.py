@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from monitor.alerts.reporter_conditions.base import ReporterInput, ReporterVerdict
-from monitor.units import seconds
+from monitor.core.units import seconds
 
 
 class Condition:

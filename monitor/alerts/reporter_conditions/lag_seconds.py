@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from monitor.alerts.reporter_conditions.base import ReporterInput, ReporterVerdict
-from monitor.units import coarse_seconds
+from monitor.core.units import coarse_seconds
 
 
 class Condition:

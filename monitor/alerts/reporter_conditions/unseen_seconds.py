@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from monitor.alerts.conditions.base import timestamp
 from monitor.alerts.reporter_conditions.base import ReporterInput, ReporterVerdict
-from monitor.units import coarse_seconds
+from monitor.core.units import coarse_seconds
 
 
 class Condition:

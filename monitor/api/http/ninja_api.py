@@ -17,7 +17,7 @@ from monitor.api.http.openapi import complete
 from monitor.api.http.permission import check_first
 from monitor.api.http.problems import InvalidFields
 from monitor.api.http.static_answer import StaticAnswer
-from monitor.clipping import MOST_ERRORS
+from monitor.core.clipping import MOST_ERRORS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

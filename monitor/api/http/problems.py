@@ -12,11 +12,11 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
-from monitor.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped, clipped_texts
+from monitor.core.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped, clipped_texts
+from monitor.core.log import request_id
+from monitor.core.statement_timeout import is_cancelled
 from monitor.forecasts.not_ready import NotReady
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
-from monitor.log import request_id
-from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection

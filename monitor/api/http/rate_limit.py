@@ -19,7 +19,7 @@ import redis
 from django.conf import settings
 from ninja.throttling import BaseThrottle
 
-from monitor import valkey
+from monitor.core import valkey
 from monitor.models.token import Sender
 from monitor.web.client_address import client_address
 

@@ -6,7 +6,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from monitor.log import request_id
+from monitor.core.log import request_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

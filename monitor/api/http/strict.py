@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ninja.parser import Parser
 
 from monitor.api.http.problems import Refused
-from monitor.clipping import MOST_NAME, clipped
+from monitor.core.clipping import MOST_NAME, clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from django.db import connection
 
-from monitor.db import partitions
-from monitor.db.advisory_locks import RETRY_LOCK_TIMEOUT_MILLISECONDS, transaction_lock_timeout
+from monitor.core.db import partitions
+from monitor.core.db.advisory_locks import RETRY_LOCK_TIMEOUT_MILLISECONDS, transaction_lock_timeout
 from monitor.depot.engines import rollup_tables
 from monitor.depot.engines.engine import Partition, SeriesHours
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import OperationalError, connection, transaction
 
-from monitor.db.advisory_locks import session_lock_timeout
+from monitor.core.db.advisory_locks import session_lock_timeout
 from monitor.depot.engines import continuous_aggregates
 from monitor.depot.engines.engine import ALL_SERIES, Partition, SeriesHours
 from monitor.depot.engines.postgres import PostgresEngine, drop_with

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from django.db import OperationalError, transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, is_lock_timeout, session_lock, session_lock_timeout
+from monitor.core.db.advisory_locks import AdvisoryLock, is_lock_timeout, session_lock, session_lock_timeout
 from monitor.depot.engines import engine, rollup_tables
 from monitor.depot.engines.engine import SeriesHours
 from monitor.depot.retention import expiry_sql

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from django.db import connection
 from psycopg.rows import class_row
 
-from monitor.db import binary
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db import binary
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Partition
 from monitor.models.retention_cutoff import DataKind

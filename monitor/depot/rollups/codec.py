@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import EPOCH
+from monitor.core.db.timestamps import EPOCH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from django.db import connection, transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.depot.engines.engine import ALL_SERIES, SeriesHours
 
 # A new row replaces the gathered row of the same hour. So a worker that is rolling up this hour, without the

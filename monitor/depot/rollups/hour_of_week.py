@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.depot.rollups import query
 from monitor.depot.rollups.time_ranges import HOUR
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 
-from monitor.db import binary
-from monitor.db.array_parameters import Arrays
+from monitor.core.db import binary
+from monitor.core.db.array_parameters import Arrays
 
 if TYPE_CHECKING:
     import uuid

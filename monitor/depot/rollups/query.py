@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from monitor.db import binary
-from monitor.db.partitions import months
-from monitor.db.timestamps import micros, moment
+from monitor.core.db import binary
+from monitor.core.db.partitions import months
+from monitor.core.db.timestamps import micros, moment
 from monitor.depot.engines.rollup_tables import AGGREGATES
 from monitor.depot.rollups import codec
 from monitor.depot.rollups.time_ranges import DAY, TimeRange, after, days_of, sampled_days

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import numpy as np
 
-from monitor.db.timestamps import moment
+from monitor.core.db.timestamps import moment
 from monitor.depot.rollups import combine, query
 from monitor.depot.rollups.combine import SummaryStatistics
 from monitor.depot.rollups.time_ranges import DAY, HOUR

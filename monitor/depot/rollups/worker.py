@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 from django.utils.module_loading import import_string
 
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.engines import engine
 from monitor.depot.rollups import dirty_hours
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.rollups import query
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.rollups.time_ranges import DAY, HOUR

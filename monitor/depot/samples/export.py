@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from monitor.db.snapshot import snapshot
+from monitor.core.db.snapshot import snapshot
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.depot.samples import formats
 from monitor.depot.samples.formats.base import Value

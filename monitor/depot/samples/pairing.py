@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db import binary
-from monitor.db.timestamps import micros, moment
+from monitor.core.db import binary
+from monitor.core.db.timestamps import micros, moment
 from monitor.depot.rollups.statistics import Freshness
 from monitor.depot.samples import sample_arrays
 from monitor.depot.samples.sample_arrays import TooManySamples

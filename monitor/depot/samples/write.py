@@ -11,8 +11,8 @@ import numpy as np
 from django.db import IntegrityError, transaction
 from psycopg.errors import UniqueViolation
 
-from monitor.db import binary
-from monitor.db.array_parameters import Arrays
+from monitor.core.db import binary
+from monitor.core.db.array_parameters import Arrays
 
 # What the samples of a run share is sent once: *run* is the position of the run.
 _VALUES = Arrays("int8", "float8", "int4")

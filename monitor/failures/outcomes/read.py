@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.core.exceptions import EmptyResultSet
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.failures.outcomes import runs_sql, store_sql
 from monitor.failures.outcomes.blocks import KEY, PASSED, REPAIRS, SERIES, Names, unpack_failures
 from monitor.failures.outcomes.coverage import DAY, Coverage, Span, floor

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.db import binary
-from monitor.db.partitions import months
-from monitor.db.timestamps import EPOCH, micros
+from monitor.core.db import binary
+from monitor.core.db.partitions import months
+from monitor.core.db.timestamps import EPOCH, micros
 from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.failures.outcomes.blocks import COUNTED, FAILURE, Names, failures
 from monitor.models import Run

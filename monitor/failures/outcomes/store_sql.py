@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from monitor.db import binary
-from monitor.db.timestamps import micros
+from monitor.core.db import binary
+from monitor.core.db.timestamps import micros
 from monitor.failures.outcomes.blocks import (
     HOURS,
     PASSED,

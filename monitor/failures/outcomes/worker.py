@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.db import transaction
 
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
-from monitor.db.timestamps import micros, moment
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db.timestamps import micros, moment
 from monitor.failures.outcomes import runs_sql, store_sql
 from monitor.failures.outcomes.blocks import DayBlocks, Names, pack_failures, sum_up
 from monitor.failures.outcomes.coverage import DAY, HOUR, floor

@@ -19,12 +19,12 @@ from monitor.access.audit_trail import note
 from monitor.access.roles import RoleError
 from monitor.accounts import attempts, door_reasons, doors, throttle, users
 from monitor.accounts.users import AccountError
+from monitor.core.units import counted
 from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
 from monitor.models.door_opening import MOST_OPEN
 from monitor.models.identity import names_of
 from monitor.models.role import is_admitted
-from monitor.units import counted
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

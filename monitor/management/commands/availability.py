@@ -22,10 +22,10 @@ from monitor.availability.recompute import (
 from monitor.availability.refresh import refresh
 from monitor.availability.report import MonthOfSite
 from monitor.availability.versions import find_version
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
+from monitor.core.units import coarse_seconds, tenths_of_percent
 from monitor.management.caller import caller_name
 from monitor.models import Site, SiteDay, SiteMonth
-from monitor.units import coarse_seconds, tenths_of_percent
 
 RECOMPUTE, SHOW = "recompute", "show"
 _SECONDS = ("up_seconds", "down_seconds", "scheduled_seconds", "unknown_seconds")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from monitor import env
-from monitor.db import accounts
-from monitor.db.timescale_extension import TimescaleUnavailable
+from monitor.core import env
+from monitor.core.db import accounts
+from monitor.core.db.timescale_extension import TimescaleUnavailable
 from monitor.depot import migrate_to_timescale
 from monitor.depot import status as depot_status
 from monitor.depot.migrate_to_timescale import MigrationInProgress

@@ -12,6 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.failures.active_signatures import active_signatures
 from monitor.failures.classifier import FailureText, classifier_of
 from monitor.failures.loading import read
@@ -21,7 +22,6 @@ from monitor.failures.unknown_failures import proposals
 from monitor.gridfile.proposing import to_grid_file
 from monitor.models import Run
 from monitor.models.failure_signature import UNKNOWN
-from monitor.yamlfile.problems import InvalidYamlFile
 
 _STDIN = "-"
 _SHOWN_CHARACTERS = 100

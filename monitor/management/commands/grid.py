@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
 from monitor.gridfile.loading import STDIN, DepotNames
 from monitor.gridfile.problems import NOUNS
@@ -15,7 +16,6 @@ from monitor.ledger.holds import RunHeld
 from monitor.ledger.run_now import run_now
 from monitor.management.caller import caller_name
 from monitor.models import Series
-from monitor.yamlfile.problems import InvalidYamlFile
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded import EmbeddedError, purpose
 from monitor.models import Reporter, Series
 from monitor.models.reporter import HOME

@@ -16,7 +16,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from forecasting.commands import positive
-from monitor import env
+from monitor.core import env
 from monitor.testbed.sites import LocalGridOptions, TestbedError, load_description, open_sites
 from monitor.testbed.sites.files import write_atomically
 from monitor.testbed.sites.grid import NO_WEATHER

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from monitor.alerts import channels, conditions, reporter_conditions
+from monitor.core.units import coarse_seconds
 from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry, Watches
 from monitor.models import Reporter, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
 from monitor.pages.http.entry_form import NAME, Entries
 from monitor.pages.http.form_fields import FormField, Kind, model_fields, offered_names, option_field
-from monitor.units import coarse_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from monitor.alerts.conditions.base import AlertCondition
     from monitor.alerts.reporter_conditions.base import ReporterCondition
-    from monitor.yamlfile.problems import Path
+    from monitor.core.yamlfile.problems import Path
 
     User = AbstractBaseUser | AnonymousUser
 

@@ -19,7 +19,7 @@ from monitor.access.audit import Action, Actor
 from monitor.access.audit_trail import audit_trail, note
 from monitor.access.denials import Denials
 from monitor.accounts.remote_user import REFUSED_NAME
-from monitor.log import without_ping_keys
+from monitor.core.log import without_ping_keys
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender

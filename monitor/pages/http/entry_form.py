@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from pydantic import BaseModel
 
+    from monitor.core.yamlfile.problems import Fault, Path
     from monitor.gridfile.definition import Definition
     from monitor.gridfile.entries import Entry
-    from monitor.yamlfile.problems import Fault, Path
 
 NAME = FormField(
     ("name",),

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 
 FOLDER = ROOT / "docs"
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")

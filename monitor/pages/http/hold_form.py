@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from monitor.charts.time_range import InvalidRange, page_time
+from monitor.core.units import counted
 from monitor.ledger.holds import InvalidRequest
 from monitor.models import Hold
 from monitor.models.hold import MAX_REASON_CHARACTERS, Scope
 from monitor.pages.http.reader import zone
-from monitor.units import counted
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 
 from monitor.api.http.problems import depot_unavailable, too_slow
+from monitor.core.statement_timeout import is_cancelled
 from monitor.health import supervised
-from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from django.template import Library, Node, TemplateSyntaxError
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from monitor.log import request_id
+from monitor.core.log import request_id
 from monitor.pages.http import parts
 
 if TYPE_CHECKING:

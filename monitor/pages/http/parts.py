@@ -21,11 +21,11 @@ from django.db import connection, transaction
 from django.http import Http404, HttpResponse
 from django.template.loader import render_to_string
 
-from monitor.counters import counters
-from monitor.log import request_id
+from monitor.core.counters import counters
+from monitor.core.log import request_id
+from monitor.core.statement_timeout import is_cancelled
 from monitor.metrics.definitions import PARTS_FAILED
 from monitor.pages.http import outage
-from monitor.statement_timeout import is_cancelled
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

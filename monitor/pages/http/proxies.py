@@ -10,8 +10,8 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from monitor.api.http.problems import Refused, of_refused
-from monitor.log import OncePer
-from monitor.networks import ip_of
+from monitor.core.log import OncePer
+from monitor.core.networks import ip_of
 from monitor.web.client_address import peer_of
 from monitor.web.proxies import ON_THIS_HOST, UNIX, VARIABLE
 

@@ -24,7 +24,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.files.storage import FileSystemStorage
 from whitenoise.compress import Compressor
 
-from monitor import env
+from monitor.core import env
 
 _DIGEST_CHARACTERS = 12  # whitenoise recognises names with this many as immutable
 _HASHED = re.compile(r"(?P<stem>.+)\.[0-9a-f]{12}(?P<suffix>\.[^./]+)")

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from monitor.access import roles, tokens
 from monitor.accounts import door_reasons, groups, identities, sessions, users
+from monitor.core.units import counted
 from monitor.models import ApiToken, Identity, Site
 from monitor.models.role import UserRole
 from monitor.pages.http.account_change import ChangeForm
-from monitor.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from monitor import env
+from monitor.core import env
 from monitor.forecasts import refresh
 from monitor.ledger.holds import RunHeld
 from monitor.ledger.run_now import run_now

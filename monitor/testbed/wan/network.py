@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from monitor import env
+from monitor.core import env
 from monitor.testbed.errors import NotServing, TestbedError
 from monitor.testbed.sites.processes import kill_with_variable
 from monitor.testbed.wan.emulator import EmulatorPlan, NetworkEnd

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from monitor import env
+from monitor.core import env
 from monitor.testbed.errors import NotServing
 from monitor.testbed.middleware import gridftp, openssh
 from monitor.testbed.middleware.gsi import Security

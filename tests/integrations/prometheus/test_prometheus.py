@@ -24,10 +24,10 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from integrations.grafana.generate import DASHBOARDS, queries
-from monitor.counters import counters
+from monitor.core.counters import counters
+from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
 from monitor.embedded.urls import database_url
-from monitor.env import ROOT
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.models import ApiToken, Reporter, Series

@@ -13,7 +13,6 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import valkey
 from monitor.accounts import failure_counts
 from monitor.accounts.failure_counts import (
     PLACE_SECONDS,
@@ -24,7 +23,8 @@ from monitor.accounts.failure_counts import (
     SharedCounts,
     ValkeyCounts,
 )
-from monitor.valkey import PAUSE_SECONDS
+from monitor.core import valkey
+from monitor.core.valkey import PAUSE_SECONDS
 
 NOON = 1_772_366_400
 ADMITTED, BUSY, REFUSED = AttemptState

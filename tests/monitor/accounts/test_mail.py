@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from monitor import tasks
 from monitor.accounts import identities, mail
-from monitor.egress.backoff import pause_after
+from monitor.core.egress.backoff import pause_after
 from monitor.models import AccountMail, Identity
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from monitor.accounts import environment, settings_checks
 from monitor.accounts.environment import IdentityProvider, RemoteUser
-from monitor.env import InvalidVariable
+from monitor.core.env import InvalidVariable
 from monitor.models import ProviderMetadata, Site
 from monitor.web.proxies import Proxies, named_proxies, proxies
 

@@ -16,7 +16,6 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError
 
-from monitor import valkey
 from monitor.accounts import throttle
 from monitor.accounts.failure_counts import PLACE_SECONDS, WINDOW_SECONDS, MemoryCounts, ValkeyCounts
 from monitor.accounts.throttle import (
@@ -30,6 +29,7 @@ from monitor.accounts.throttle import (
     TooManyAtOnce,
     TooManyFailures,
 )
+from monitor.core import valkey
 from tests.waiting import eventually
 
 NOON = 1_772_366_400.0

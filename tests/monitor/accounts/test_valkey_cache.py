@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.cache import cache, caches
 
 from monitor.accounts.valkey_cache import ValkeyCache
-from monitor.valkey import PAUSE_SECONDS
+from monitor.core.valkey import PAUSE_SECONDS
 from tests.waiting import eventually
 
 

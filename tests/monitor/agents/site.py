@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from tests.monitor.agents.conditions import Conditions
 from tests.monitor.agents.feeder import Numbers
 

@@ -18,8 +18,8 @@ from kombu.exceptions import OperationalError
 from monitor import tasks
 from monitor.alerts.deliver import MAX_ATTEMPTS, deliver_due, dispatch_due
 from monitor.celery import app
-from monitor.db.advisory_locks import AdvisoryLock
-from monitor.egress.backoff import FIRST_PAUSE, pause_after
+from monitor.core.db.advisory_locks import AdvisoryLock
+from monitor.core.egress.backoff import FIRST_PAUSE, pause_after
 from monitor.gridfile import entries
 from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Series

@@ -14,7 +14,7 @@ from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
 from monitor.alerts.write import GROUP_WAIT
-from monitor.egress.backoff import FIRST_PAUSE
+from monitor.core.egress.backoff import FIRST_PAUSE
 from monitor.failures import incident_actions
 from monitor.models import (
     Alert,

@@ -17,7 +17,7 @@ from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
 from monitor.alerts.replay import watched_series
-from monitor.egress.backoff import FIRST_PAUSE
+from monitor.core.egress.backoff import FIRST_PAUSE
 from monitor.failures import incident_actions
 from monitor.gridfile.define import AlertDefinition, define
 from monitor.models import (

@@ -20,7 +20,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.models import ConflictCount, PingKey, RawReport, Run, Series
 from monitor.models.run import State
 from tests.databases import blocks_another_session

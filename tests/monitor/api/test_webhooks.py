@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.egress.backoff import pause_after
+from monitor.core.egress.backoff import pause_after
 from monitor.models import ApiToken, Series, Webhook, WebhookDelivery
 from monitor.models.token import MANAGE, READ
 from monitor.models.webhook import DeliveryState

@@ -10,8 +10,8 @@ import pytest
 from monitor.availability.months import InvalidMonth, month_after, month_before, parse_month
 from monitor.availability.profiles import CountedSeries, rules_of, services_of
 from monitor.availability.versions import VersionsByDay, find_version, record_versions
+from monitor.core.units import tenths_of_percent
 from monitor.models import AvailabilityProfile, ProfileVersion, Site
-from monitor.units import tenths_of_percent
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from monitor.availability import store
 from monitor.availability.refresh import TODAY_INTERVAL, refresh
 from monitor.availability.versions import record_versions
-from monitor.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.models import (
     AttributedRun,
     Attribution,

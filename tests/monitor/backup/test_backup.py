@@ -16,8 +16,8 @@ from monitor.backup import manifest, pg_tools
 from monitor.backup.create import DUMP, BackupError, back_up
 from monitor.backup.manifest import ManifestError
 from monitor.backup.restore import RestoreError, create_database, restore
-from monitor.db import server_version
-from monitor.db.timescale_extension import create, extension
+from monitor.core.db import server_version
+from monitor.core.db.timescale_extension import create, extension
 from monitor.depot.samples.read import history
 from monitor.ingest.service import ingest_all
 from monitor.models import Metric, RawReport, Run, Series

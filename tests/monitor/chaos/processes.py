@@ -14,8 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 import redis
 from django.db import connection
 
+from monitor.core.env import ROOT
 from monitor.embedded.valkey import Valkey
-from monitor.env import ROOT
 from monitor.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
 from monitor.supervisor import Service, Supervisor, read_status
 from monitor.supervisor.guard import descendants

@@ -13,7 +13,7 @@ from django.core.signals import got_request_exception
 from django.db import transaction
 from django.http import HttpResponseBase
 
-from monitor.counters import counters
+from monitor.core.counters import counters
 from monitor.metrics.definitions import PARTS_FAILED
 from tests.monitor.access.world import Identity
 from tests.monitor.cross import judge

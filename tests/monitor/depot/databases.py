@@ -15,11 +15,11 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
 
-from monitor.db.timescale_extension import create, extension
+from monitor.core.db.timescale_extension import create, extension
+from monitor.core.env import parse_database_url
 from monitor.embedded.clean import clean
 from monitor.embedded.postgres import PostgreSQL
 from monitor.embedded.timescale import VARIABLE
-from monitor.env import parse_database_url
 from monitor.supervisor import Supervisor
 from tests.databases import copy_database, in_postgres, using_settings
 

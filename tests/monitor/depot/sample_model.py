@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.statistics import Every
 from monitor.depot.samples import write

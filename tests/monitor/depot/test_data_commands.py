@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.ingest.service import ingest_all
 from monitor.models import Correction, RawReport, Sample, Series
 from reporters import report as wire

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.engines.engine import Engine
 from monitor.depot.rollups.histogram import histogram
 from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics, statistics_by

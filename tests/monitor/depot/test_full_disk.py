@@ -23,8 +23,8 @@ from psycopg import sql
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor import health
+from monitor.core.env import parse_database_url
 from monitor.embedded.throwaway import throwaway
-from monitor.env import parse_database_url
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
 from monitor.ingest.service import ingest_all

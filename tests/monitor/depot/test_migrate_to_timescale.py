@@ -17,8 +17,8 @@ from django.db.migrations.exceptions import IrreversibleError
 from django.db.migrations.executor import MigrationExecutor
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.db.advisory_locks import AdvisoryLock
-from monitor.db.timescale_extension import Extension, TimescaleUnavailable, extension
+from monitor.core.db.advisory_locks import AdvisoryLock
+from monitor.core.db.timescale_extension import Extension, TimescaleUnavailable, extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
 from monitor.gridfile.define import SeriesDefinition, define

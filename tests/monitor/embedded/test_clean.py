@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded import NotOurs, places
 from monitor.embedded.clean import clean
 from monitor.embedded.servers import needed_servers

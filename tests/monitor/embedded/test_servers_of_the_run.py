@@ -8,7 +8,7 @@ import psycopg
 import redis
 from django.conf import settings
 
-from monitor.valkey import server_url
+from monitor.core.valkey import server_url
 
 
 def test_the_settings_have_the_servers_of_this_test_run() -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from reporters import report as wire
 from reporters.remote import identity as identities
 from reporters.remote.agent.delivery import LaneDeliveries

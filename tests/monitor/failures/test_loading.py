@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.failures.loading import read
 from monitor.models.failure_signature import Category, Severity
-from monitor.yamlfile.problems import InvalidYamlFile
 
 VALID = b"""\
 tape-busy:

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from forecasting.series import Forecaster
-from monitor.compression import unpack_state
+from monitor.core.compression import unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow

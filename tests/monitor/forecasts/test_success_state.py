@@ -7,7 +7,7 @@ import time
 from datetime import datetime, timedelta
 from typing import Any
 
-from monitor.compression import pack_state
+from monitor.core.compression import pack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.forecasts.metric_state import STAGE, followed
 from monitor.forecasts.refresh import (

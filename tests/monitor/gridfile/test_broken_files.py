@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from monitor.core.yamlfile.reading import MAX_BYTES
 from monitor.models import Site
-from monitor.yamlfile.reading import MAX_BYTES
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 WITHOUT_CHANGE = ("SELECT ", "SAVEPOINT ", "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT ")

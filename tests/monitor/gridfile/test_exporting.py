@@ -14,6 +14,7 @@ from django.contrib.auth.models import Group
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor.core.yamlfile.reading import read
 from monitor.gridfile import depot, exporting
 from monitor.gridfile.definition import (
     AlertDefinition,
@@ -31,7 +32,6 @@ from monitor.gridfile.loading import DepotNames, parse
 from monitor.models import Site
 from monitor.models.reporter import HOME
 from monitor.webhooks.define import WebhookDefinition
-from monitor.yamlfile.reading import read
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 WORDS = [

@@ -11,6 +11,7 @@ import pytest
 from django.db import models
 
 import probes
+from monitor.core.yamlfile.reading import read
 from monitor.forecasts.elsewhere_runs import comparable
 from monitor.gridfile import examples, reference
 from monitor.gridfile.alert_entries import CONDITIONS
@@ -33,7 +34,6 @@ from monitor.models import (
 from monitor.reports.published_numbers import GRIDS, TERAGRID
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
-from monitor.yamlfile.reading import read
 from probes.common.signature import digest
 from reporters.schedule import parse_schedule
 from tests.monitor.gridfile.conftest import DATA, GridCommand

@@ -14,7 +14,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.compression import pack
+from monitor.core.compression import pack
 from monitor.ingest import audit_chains as audited
 from monitor.ingest.audit_chains import ChainAudit, audit_chains
 from monitor.ingest.chains import DeclaredHead, declare_heads, ingest_parts

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg
 
+from monitor.core.env import ROOT
 from monitor.embedded.postgres import PostgreSQL
-from monitor.env import ROOT
 from monitor.serving.address import Address, listen_on_loopback
 from monitor.serving.services import GUNICORN, ONE_THREAD
 from monitor.supervisor import Service, Supervisor, read_status

@@ -16,7 +16,7 @@ from django.db import connection
 from kombu.exceptions import OperationalError
 
 from monitor.celery import app
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.ingest.service import ingest
 from monitor.ledger import transitions
 from monitor.ledger.claim import (

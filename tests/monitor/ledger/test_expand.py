@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 
 from monitor import tick
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.ledger.claim import claim_due
 from monitor.ledger.expand import AHEAD, CATCH_UP, expand
 from monitor.models import Run, Series

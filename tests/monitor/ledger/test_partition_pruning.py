@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.depot.engines import engine
 from monitor.ledger import transitions
 from monitor.ledger.claim import claim_due, release

@@ -22,8 +22,8 @@ from django.utils import timezone
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics
 
+from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
-from monitor.env import ROOT
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.metrics import definitions as of

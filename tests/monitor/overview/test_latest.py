@@ -19,7 +19,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.depot.rollups import dirty_hours, mark_dirty
 from monitor.depot.rollups.worker import roll
 from monitor.ledger import transitions

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from monitor.charts import stage_shades, svg
 from monitor.charts.time_range import relative
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.templatetags.components import FilterField
 from probes import CATEGORIES
 from reporters.schedule import find_zone

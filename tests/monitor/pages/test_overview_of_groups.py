@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from monitor import units
+from monitor.core import units
 from monitor.depot.rollups.worker import roll
 from monitor.models import ForecastState, Metric, Reporter, Resource, Run, Series
 from monitor.models.run import State

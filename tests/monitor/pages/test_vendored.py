@@ -9,7 +9,7 @@ from pathlib import Path
 from django.contrib.staticfiles import finders
 from django.templatetags.static import static
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 
 VENDORED = ROOT / "monitor" / "static" / "vendor"
 AXE = Path(__file__).parent / "vendor"

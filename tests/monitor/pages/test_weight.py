@@ -17,7 +17,7 @@ from django.test import Client, override_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from monitor.charts import chart_choice
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.pages.http import static_files
 from tests.by_night import by_night
 from tests.monitor.pages import builders, depots

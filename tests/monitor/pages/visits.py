@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
-from monitor import env
+from monitor.core import env
 from monitor.models import Run
 from tests.monitor.pages.chromium import DEADLINE_MILLISECONDS
 

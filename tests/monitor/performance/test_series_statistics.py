@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.models import ForecastPredictor, ForecastState, MaintenanceWindow, Metric, Series, Site
 from monitor.performance.passed_runs import PassedRuns, read
 from monitor.performance.probe_correlation import Lag, partners

@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.depot.rollups.worker import gather, roll
 from monitor.gridfile.applying import apply
 from monitor.models import (
@@ -29,7 +30,6 @@ from monitor.models import (
 )
 from monitor.series import deletion
 from monitor.series.deletion import StepSize, prune_deletions
-from monitor.yamlfile.problems import InvalidYamlFile
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from tests.monitor.serving import nginx
 from tests.monitor.web.clients import Server, gunicorn_with, received_until, serving, slow_clients
 from tests.reporters.needs import needs

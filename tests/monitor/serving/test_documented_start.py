@@ -20,7 +20,7 @@ import yaml
 from django.conf import LazySettings
 from django.contrib.staticfiles import finders
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.pages.http import static_files
 from tests.waiting import eventually
 

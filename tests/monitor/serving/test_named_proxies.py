@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from tests.monitor.serving import nginx
 from tests.monitor.web.clients import SECONDS, Server, gunicorn_with, serving
 from tests.reporters.needs import needs

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from monitor.core.env import ROOT
 from monitor.embedded.clean import clean
-from monitor.env import ROOT
 from monitor.serving.address import Address, listen_on_loopback
 from monitor.supervisor import ServiceStatus, read_status
 from monitor.supervisor.guard import descendants

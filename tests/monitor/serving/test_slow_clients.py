@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import yaml
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.serving.services import GUNICORN
 from tests.monitor.web.clients import serving, slow_clients
 

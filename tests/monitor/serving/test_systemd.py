@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor import env
+from monitor.core import env
 from monitor.serving import systemd
 
 

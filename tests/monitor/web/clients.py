@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 
 SECONDS = 300.0  # after which a client gives up: a busy machine takes a minute to start the whole service
 THREADS = 4  # of the web server of a test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.env import InvalidVariable
+from monitor.core.env import InvalidVariable
 from monitor.web import environment
 
 READERS = {

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 import yaml
 
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.serving.services import GUNICORN
 from tests.monitor.web.clients import SECONDS, Server, received_until, rest, serving
 from tests.waiting import eventually

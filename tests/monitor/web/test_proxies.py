@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.env import InvalidVariable
+from monitor.core.env import InvalidVariable
 from monitor.web.proxies import MOST_HOPS, ON_THIS_HOST, Proxies, proxies
 
 PROXY, CLIENT, FORGED = "192.0.2.80", "203.0.113.7", "198.51.100.1"

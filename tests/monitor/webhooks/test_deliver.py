@@ -15,8 +15,8 @@ from django.db.models import Sum
 from django.test import Client
 from django.utils import timezone
 
+from monitor.core.egress.backoff import pause_after
 from monitor.depot.rollups.worker import gather
-from monitor.egress.backoff import pause_after
 from monitor.failures.classify_runs import classify_runs
 from monitor.models import (
     AuditEvent,

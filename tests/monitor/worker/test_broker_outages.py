@@ -15,7 +15,7 @@ import pytest
 import redis
 from celery import Celery
 
-from monitor import env
+from monitor.core import env
 from monitor.embedded.binaries import valkey_program
 from tests.waiting import eventually
 

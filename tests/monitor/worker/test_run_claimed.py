@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from monitor.db.advisory_locks import AdvisoryLock, lock_key
+from monitor.core.db.advisory_locks import AdvisoryLock, lock_key
 from monitor.ledger.claim import Claim, claim_due
 from monitor.ledger.reap import reap
 from monitor.ledger.run_now import run_now

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 
-from monitor.csvfile import to_csv
+from monitor.core.csvfile import to_csv
 from monitor.depot.samples.formats.base import Value, in_batches
 
 ROWS = 1000  # per chunk

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from monitor import env
 from monitor.alerts import channels
 from monitor.alerts.channels.base import NotDelivered
-from monitor.mail_server import parse_email_url
+from monitor.core import env
+from monitor.core.mail_server import parse_email_url
 from tests.contracts.test_notifiers import OPENED
 from tests.monitor.receivers import mailbox
 

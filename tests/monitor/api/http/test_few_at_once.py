@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.access.download_places import AT_ONCE, leave_place
-from monitor.env import ROOT
+from monitor.core.env import ROOT
 from monitor.models import ApiToken, Reporter, Series
 from monitor.models.reporter import HOME
 from monitor.models.token import READ

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from django.db import IntegrityError, OperationalError, connection, connections, transaction
 
-from monitor.db import partitions
-from monitor.db.partitions import PARTITIONED
+from monitor.core.db import partitions
+from monitor.core.db.partitions import PARTITIONED
 from monitor.depot.engines import engine
 from monitor.depot.engines.engine import ALL_SERIES, Engine, Partition, SeriesHours
 from monitor.depot.retention import expiry_sql

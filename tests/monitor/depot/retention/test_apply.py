@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Partition
 from monitor.depot.retention.apply import apply_retention

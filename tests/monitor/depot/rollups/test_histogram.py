@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from monitor.db import partitions
+from monitor.core.db import partitions
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.rollups.histogram import MOST_BINS, histogram
 from monitor.depot.rollups.statistics import statistics

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from monitor.db import partitions
-from monitor.db.advisory_locks import AdvisoryLock
+from monitor.core.db import partitions
+from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.depot.rollups import dirty_hours, mark_dirty
 from monitor.depot.rollups.combine import SummaryStatistics
 from monitor.depot.rollups.statistics import statistics, statistics_by

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from monitor.db import partitions
-from monitor.db.timestamps import micros
+from monitor.core.db import partitions
+from monitor.core.db.timestamps import micros
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.downsampled import Downsampled, downsample

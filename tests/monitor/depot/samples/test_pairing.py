@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.samples import write
 from monitor.depot.samples.pairing import TooManyValues, nearest_known, paired
 from monitor.depot.samples.write import SampleRow

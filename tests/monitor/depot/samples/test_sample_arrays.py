@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from monitor.db.timestamps import micros, moment
+from monitor.core.db.timestamps import micros, moment
 from monitor.depot.engines.engine import Engine
 from monitor.depot.samples import sample_arrays, write
 from monitor.depot.samples.read import samples_of

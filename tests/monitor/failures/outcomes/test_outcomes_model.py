@@ -16,7 +16,7 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.db.timestamps import micros
+from monitor.core.db.timestamps import micros
 from monitor.depot.rollups import worker as rollups
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.in_maintenance import failed_in_maintenance

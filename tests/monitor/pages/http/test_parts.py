@@ -17,7 +17,7 @@ from django.test import Client
 from django.urls import path
 
 from monitor import urls
-from monitor.counters import counters
+from monitor.core.counters import counters
 from monitor.metrics.definitions import PARTS_FAILED
 from monitor.models import Site
 from monitor.pages.http import parts
