@@ -14,8 +14,8 @@ class MonitorConfig(AppConfig):
         from django.contrib.auth.models import Group, User  # noqa: PLC0415
 
         from monitor import checks  # noqa: F401, PLC0415 - registers the checks
-        from monitor.access import roles  # noqa: PLC0415
         from monitor.core.db.timescale_extension import lift_decompression_limit  # noqa: PLC0415
+        from monitor.depot.access import roles  # noqa: PLC0415
         from monitor.depot.rollups import worker  # noqa: PLC0415
 
         post_migrate.connect(roles.ensure_roles, sender=self)

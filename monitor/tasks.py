@@ -16,12 +16,12 @@ from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.availability import refresh as availability
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
+from monitor.depot.series import deletion
 from monitor.failures import attribute, classify_runs
 from monitor.failures.outcomes import worker as outcomes
 from monitor.forecasts import refresh
 from monitor.ledger import heartbeats
 from monitor.overview import standings
-from monitor.series import deletion
 from monitor.storage import compute as storage
 from monitor.traces import export as traces
 from monitor.webhooks import announce_sites

@@ -11,9 +11,9 @@ from django.db import Error as DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
-from monitor.access.roles import grants_of
 from monitor.accounts import door_reasons, doors
 from monitor.accounts.environment import EVERYBODY, NOBODY
+from monitor.depot.access.roles import grants_of
 from monitor.models import Identity
 from monitor.models.role import UserRole, acting, is_administrator, is_admitted
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from monitor.access import roles
 from monitor.accounts import doors
+from monitor.depot.access import roles
 from monitor.models import DoorOpening
 from monitor.models.role import is_admitted
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 
-from monitor.access import roles
 from monitor.accounts.users import NAME
+from monitor.depot.access import roles
 from monitor.models import DoorOpening, Identity
 from monitor.models.identity import names_of
 from monitor.models.passkey import logs_in_without_password

@@ -13,8 +13,8 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.db.models.signals import post_delete, post_save
 
-from monitor.access.audit_trail import note
 from monitor.accounts import sessions
+from monitor.depot.access.audit_trail import note
 
 
 def connect() -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from monitor.access import roles
+from monitor.depot.access import roles
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Groups of users that are no roles: viewers of suites, and holders of single permissions.
 
-The groups of roles have the names of roles. ``monitor.access.roles`` alone makes them and fills them.
+The groups of roles have the names of roles. ``monitor.depot.access.roles`` alone makes them and fills them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Count
 
-from monitor.access.audit_trail import note
 from monitor.accounts.users import AccountError, lock_names
+from monitor.depot.access.audit_trail import note
 from monitor.models import Suite
 from monitor.models.role import UserRole, forget_roles
 

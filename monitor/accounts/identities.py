@@ -16,11 +16,11 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from monitor.access import audit, roles, tokens
-from monitor.access.audit import Action, Actor
-from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import doors, factor_duty, mail, sessions
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.depot.access import audit, roles, tokens
+from monitor.depot.access.audit import Action, Actor
+from monitor.depot.access.audit_trail import audit_trail, note
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Webhook
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.hold import AUTHOR_WAS_SUSPENDED, IDENTITY_IS_GONE

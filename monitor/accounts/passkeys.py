@@ -32,9 +32,9 @@ from fido2.webauthn import (
     UserVerificationRequirement,
 )
 
-from monitor.access.audit_trail import note
 from monitor.accounts import attempts, codes
 from monitor.accounts.relying_party import RelyingParty, relying_party
+from monitor.depot.access.audit_trail import note
 from monitor.models import PasskeyChallenge, PasskeyHandle
 from monitor.models.passkey import Ceremony, logs_in_without_password
 

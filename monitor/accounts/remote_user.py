@@ -15,13 +15,13 @@ from django.db import transaction
 from django.shortcuts import render
 from django.utils import timezone
 
-from monitor.access import audit, roles
-from monitor.access.audit import Action, Actor
-from monitor.access.audit_trail import audit_trail, note
 from monitor.accounts import group_roles, users
 from monitor.accounts.environment import REMOTE_USER_PROXIES
 from monitor.accounts.users import NAME
 from monitor.core.log import OncePer
+from monitor.depot.access import audit, roles
+from monitor.depot.access.audit import Action, Actor
+from monitor.depot.access.audit_trail import audit_trail, note
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.role import acting
 from monitor.web.client_address import client_address, peer_of

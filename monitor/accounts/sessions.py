@@ -21,8 +21,8 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from monitor.access.audit_trail import note
 from monitor.accounts.browsers import ForBrowsers
+from monitor.depot.access.audit_trail import note
 from monitor.models import EndedSessions
 from monitor.models.role import act_as, acting, is_admitted
 

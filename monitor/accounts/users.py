@@ -22,11 +22,11 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
-from monitor.access import roles
-from monitor.access.audit_trail import note
 from monitor.accounts import codes, sessions
 from monitor.accounts.look_alikes import appearances
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.depot.access import roles
+from monitor.depot.access.audit_trail import note
 from monitor.models import Identity
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import Group, Permission
 
-    from monitor.access.roles import Grant
+    from monitor.depot.access.roles import Grant
 
 # ASCII: letters of other scripts look like these. A name in a proxy's header has the same characters.
 MOST_NAME_CHARACTERS = 150

@@ -18,6 +18,7 @@ from monitor.admin.base import ReadOnly, SiteManaged, VisibleObjects
 from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.alerts.concealed_urls import concealed_channels, sees_urls
 from monitor.alerts.conditions.base import ConditionError
+from monitor.depot.series.deletion import remove_series
 from monitor.imports import formats
 from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import (
@@ -36,7 +37,6 @@ from monitor.models.alert import CHANGE_RULES
 from monitor.models.author import by
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.series import IMPORTED, REPORTED_PROBE
-from monitor.series.deletion import remove_series
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
 from reporters.schedule import InvalidSchedule, parse_schedule

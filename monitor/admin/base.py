@@ -9,8 +9,8 @@ from django.contrib.admin.models import LogEntry
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 
-from monitor.access.audit_trail import note
 from monitor.alerts.concealed_urls import concealed_channels
+from monitor.depot.access.audit_trail import note
 from monitor.models import Series, Site
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.models.visibility import sees_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.models import Alert
 
 

@@ -13,8 +13,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet
 
-from monitor.access.suspension import lost_right, suspend
 from monitor.alerts.channels import foreign_secrets
+from monitor.depot.access.suspension import lost_right, suspend
 from monitor.models import Alert, AlertRule
 from monitor.models.alert import CHANGE_RULES, WATCHED
 from monitor.models.author import AuthorRights, rights_of

@@ -9,13 +9,13 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from monitor.access.audit_list import AuditFilter, selected_events
 from monitor.api.http.auth import require_audit_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, RowId
+from monitor.depot.access.audit_list import AuditFilter, selected_events
 from monitor.models import AuditEvent
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 

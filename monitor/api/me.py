@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ninja import Query, Router, Schema
 
-from monitor.access import roles, tokens
 from monitor.api.http.auth import OWN_TOKEN_AUTH, PersonAuth, token_of
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
+from monitor.depot.access import roles, tokens
 from monitor.models.role import roles_of
 
 if TYPE_CHECKING:

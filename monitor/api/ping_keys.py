@@ -10,8 +10,6 @@ from django.utils import timezone
 from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
-from monitor.access import ping_keys
-from monitor.access.ping_keys import NotReported
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
@@ -19,6 +17,8 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
+from monitor.depot.access import ping_keys
+from monitor.depot.access.ping_keys import NotReported
 from monitor.models import PingKey, Series
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.token import MANAGE

@@ -14,7 +14,6 @@ from psycopg.errors import ForeignKeyViolation
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from monitor.access.ping_keys import NotReported, check_reported
 from monitor.api.http.auth import SenderAuth, report_rights
 from monitor.api.http.declare import declare
 from monitor.api.http.envelope import JSON, EnvelopeError
@@ -24,6 +23,7 @@ from monitor.api.http.request_body import read_body, refusal
 from monitor.api.http.schemas import Body
 from monitor.api.http.store_reports import ReportsBusy, refuse_conflict, store
 from monitor.api.http.strict import parse_json
+from monitor.depot.access.ping_keys import NotReported, check_reported
 from monitor.ingest import pings
 from monitor.ingest.http_senders import SentReports
 from monitor.ingest.short_reports import RID_PATTERN

@@ -16,8 +16,8 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows,
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, Segment
 from monitor.depot.samples.read import history
+from monitor.depot.series.segments import segment_status
 from monitor.models import Metric, Series
-from monitor.series.segments import segment_status
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -15,8 +15,8 @@ from monitor.api.http.find_metrics import find_series
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter, Segment
+from monitor.depot.series.segments import current_bindings, segment_status
 from monitor.models import Metric, Series
-from monitor.series.segments import current_bindings, segment_status
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

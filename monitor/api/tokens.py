@@ -10,9 +10,6 @@ from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
-from monitor.access import roles, tokens
-from monitor.access.token_callers import ExceedsRights, TokenError
-from monitor.access.tokens import IssuedToken, TokenEnded, TokenRequest, TooManyTokens
 from monitor.accounts.confirmation import is_confirmed
 from monitor.api.http.answers import created
 from monitor.api.http.auth import OWN_TOKEN_AUTH, SCHEDULER_AUTH, require_token_rights, token_of
@@ -22,6 +19,9 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, NameFilter, RowId
+from monitor.depot.access import roles, tokens
+from monitor.depot.access.token_callers import ExceedsRights, TokenError
+from monitor.depot.access.tokens import IssuedToken, TokenEnded, TokenRequest, TooManyTokens
 from monitor.models import ApiToken
 from monitor.models.role import act_as, identity_of, is_administrator
 from monitor.models.token import LIFETIME, MANAGE, READ

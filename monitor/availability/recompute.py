@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 
 from django.db import transaction
 
-from monitor.access.audit_trail import note
 from monitor.availability import dirty_days_sql
 from monitor.availability.compute import WantedDay
 from monitor.availability.months import FIRST_MONTH, month_after, month_name
@@ -17,6 +16,7 @@ from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import all_versions
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.core.units import tenths_of_percent
+from monitor.depot.access.audit_trail import note
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth
 from monitor.models.hold import MAX_REASON_CHARACTERS
 

@@ -13,8 +13,8 @@ from monitor.core.db.timestamps import moment
 from monitor.depot.samples import lags
 from monitor.depot.samples.correlation import Correlation, correlation
 from monitor.depot.samples.lags import LagCorrelation, Regression, Values
+from monitor.depot.series.segments import segment_status
 from monitor.models import Metric
-from monitor.series.segments import segment_status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

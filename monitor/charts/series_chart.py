@@ -24,13 +24,13 @@ from monitor.charts.chart_table import TIME, ChartTable, Column
 from monitor.charts.interval_chart import IntervalChart, interval_chart
 from monitor.core.db.timestamps import micros
 from monitor.depot.samples import sample_arrays
+from monitor.depot.series.segment_diff import segment_changes
+from monitor.depot.series.segment_history import Boundary
 from monitor.forecasts.defaults import METHOD
 from monitor.ledger.attribution import outcome_label
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import ENDED, State
-from monitor.series.segment_diff import segment_changes
-from monitor.series.segment_history import Boundary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,1 +1,9 @@
-"""The depot: samples, rollups and retention on PostgreSQL or TimescaleDB."""
+"""The wing of values kept: samples and their rollups, the series they belong to, and who may see what.
+
+``ingest`` (wing ``runs``) hands values to ``samples``, which writes them and notes the hours that became
+dirty; ``rollups`` sums dirty hours up; ``retention`` deletes what the policy of a series no longer keeps;
+``engines`` has what plain PostgreSQL and TimescaleDB do differently. ``series`` has the kinds, segments and
+staleness of series, and their deletion. ``access`` grants roles, issues tokens and writes the audit record.
+
+Begin at ``samples/write.py``, then ``rollups/worker.py``.
+"""

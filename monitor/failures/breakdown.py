@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import probes
+from monitor.depot.series.arrays_sql import series_of_probes, sites_of_series
 from monitor.failures.counts import SuccessRates, is_excused
 from monitor.failures.keyed_runs import KeyedRuns, NameOrder, by_names
 from monitor.failures.mesh_evidence import link_levels
 from monitor.failures.repair_times import RepairTimes, repair_times_by_series
 from monitor.models import Binding, FailureSignature, Resource, Series, Site
-from monitor.series.arrays_sql import series_of_probes, sites_of_series
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

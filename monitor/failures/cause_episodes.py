@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from monitor.depot.series.segment_diff import segment_changes
 from monitor.failures.episodes import FailureEpisode, JudgedRun, episodes
 from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, FailureSignature, Run, Segment
 from monitor.models.run import JUDGED, State
-from monitor.series.segment_diff import segment_changes
 
 if TYPE_CHECKING:
     from monitor.failures.outcomes.read import RunOutcomes

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.models import Alert, Incident, IncidentEvent
 from monitor.models.incident import IncidentAction
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from django.db import transaction
 
-from monitor.access.audit_trail import note
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.core.yamlfile.validation import faults
+from monitor.depot.access.audit_trail import note
 from monitor.failures.active_signatures import active_signatures, store
 from monitor.failures.loading import SignatureEntry, SignatureFile
 from monitor.failures.shipped import shipped_names

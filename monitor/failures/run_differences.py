@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from monitor.depot.series.segment_diff import segment_changes
 from monitor.models.segment import SegmentIdentity
-from monitor.series.segment_diff import segment_changes
 
 if TYPE_CHECKING:
     from reporters.report import Report

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from monitor.depot.series.expected_seconds import expected_seconds
 from monitor.fleet import windows
 from monitor.fleet.assignment_sql import read_series
 from monitor.models import Reporter, ReporterAssignment, Series
 from monitor.models.series import IMPORTED, REPORTED_PROBE
-from monitor.series.expected_seconds import expected_seconds
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:

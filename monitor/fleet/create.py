@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.models import Reporter, Site
 from monitor.models.reporter import HOME, MANAGE_REPORTERS
 

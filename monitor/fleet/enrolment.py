@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.access.audit_trail import note
 from monitor.core.networks import ip_of, ipv6_network
+from monitor.depot.access.audit_trail import note
 from monitor.fleet import signatures
 from monitor.fleet.signatures import Purpose
 from monitor.models import EnrolmentAttempt, EnrolmentCode, Reporter, ReporterKey

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from monitor.depot.series.kinds import probes_of_kind
 from monitor.forecasts import states
 from monitor.forecasts.statements import execute
 from monitor.models import (
@@ -22,7 +23,6 @@ from monitor.models import (
     Series,
     Suite,
 )
-from monitor.series.kinds import probes_of_kind
 
 MOST_PREDICTORS = 8  # per metric
 NEW_AT_ONCE = 1_000  # metrics

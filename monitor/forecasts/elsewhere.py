@@ -21,6 +21,7 @@ from forecasting.elsewhere.prediction import IoPrediction, predict
 from forecasting.elsewhere.runs import SystemRuns
 from forecasting.queues.binomial import QUANTILE, WaitHistory
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.depot.series.segments import next_identities
 from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import ELSEWHERE, LEVEL
 from monitor.forecasts.elsewhere_runs import (
@@ -38,7 +39,6 @@ from monitor.forecasts.elsewhere_runs import (
 from monitor.forecasts.elsewhere_sql import MeasuredSeries
 from monitor.models import Forecast, Series, Suite
 from monitor.models.segment import SegmentIdentity
-from monitor.series.segments import next_identities
 
 _LEVELS = np.array(QUANTILE_LEVELS)
 _LOWER, _MIDDLE, _UPPER = (QUANTILE_LEVELS.index(level) for level in (0.1, 0.5, 0.9))

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import probes
+from monitor.depot.series.current_segment import MAX_SERIES, store_current_segments, store_missing_segments
 from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.not_ready import NotReady
@@ -20,7 +21,6 @@ from monitor.models.hold import HoldKind
 from monitor.models.reporter import HOME
 from monitor.models.run import State
 from monitor.models.series import VISIBLE, visibility
-from monitor.series.current_segment import MAX_SERIES, store_current_segments, store_missing_segments
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, cast
 
 from forecasting.base import Abstained
+from monitor.depot.series.segments import segment_status
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.issue import issue
@@ -18,7 +19,6 @@ from monitor.forecasts.score import record_of
 from monitor.forecasts.success_state import TotalEstimate, estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Metric, Series
-from monitor.series.segments import segment_status
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

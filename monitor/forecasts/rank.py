@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from monitor.depot.series.segments import segment_statuses
 from monitor.forecasts.defaults import HEADLINE, METHOD
 from monitor.forecasts.deliveries import record_deliveries
 from monitor.forecasts.lookup import By, RankCandidate, candidates
@@ -17,7 +18,6 @@ from monitor.forecasts.success_state import estimates
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.models import Segment
 from monitor.models.natural_order import sort_name
-from monitor.series.segments import segment_statuses
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

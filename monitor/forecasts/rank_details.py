@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 import probes
+from monitor.depot.series.kinds import probes_of_kind
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.metric_state import STAGE
 from monitor.models import Binding, CurrentSegment, Forecast, ForecastState, Resource, Series
 from monitor.models.natural_order import sort_name
 from monitor.models.series import Measures
-from monitor.series.kinds import probes_of_kind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from django.db import DatabaseError, transaction
 
 from forecasting.elsewhere.abstained import NoPrediction
+from monitor.depot.series.next_segment import next_metric
 from monitor.forecasts.answer import store
 from monitor.forecasts.basis import ForecastBasis
 from monitor.forecasts.defaults import ELSEWHERE, HEADLINE, METHOD
@@ -22,7 +23,6 @@ from monitor.forecasts.quantiles import quantile
 from monitor.forecasts.statements import fetch
 from monitor.forecasts.success_state import SuccessEstimate, TotalEstimate, estimates
 from monitor.models import Forecast, ForecastDelivery, ForecastState
-from monitor.series.next_segment import next_metric
 
 MOST_TARGETS = 100  # of a request: each takes some milliseconds
 MOST_OWN_RUNS = 20  # with more, the own history counts

@@ -30,6 +30,7 @@ from monitor.core.db.advisory_locks import (
     transaction_lock_timeout,
 )
 from monitor.depot.rollups import worker
+from monitor.depot.series.current_segment import store_current_segments
 from monitor.forecasts import pending_changes, states
 from monitor.forecasts.choose_predictors import choose_again, choose_new
 from monitor.forecasts.defaults import HEADLINE
@@ -44,7 +45,6 @@ from monitor.models import (
     PendingChange,
     SuccessState,
 )
-from monitor.series.current_segment import store_current_segments
 
 if TYPE_CHECKING:
     from monitor.models import Outcome

@@ -12,7 +12,7 @@ from monitor.forecasts.score import ForecastRecord
 from monitor.models import Forecast, ForecastState, SuccessState
 
 if TYPE_CHECKING:
-    from monitor.series.segments import SegmentStatus
+    from monitor.depot.series.segments import SegmentStatus
 
 _NOTHING = "there is nothing to forecast from."
 _TOO_FEW = "too few to forecast from."

@@ -19,9 +19,9 @@ from forecasting.evaluation.study import WARM_UP, StudyColumn, error_table
 from forecasting.reading.histories import RunHistory
 from monitor.depot.samples.pairing import nearest_known
 from monitor.depot.samples.read import history
+from monitor.depot.series.segments import current_bindings, current_segments
 from monitor.forecasts.issue import as_observation
 from monitor.models import Metric, Series
-from monitor.series.segments import current_bindings, current_segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,11 +18,12 @@ from django.contrib.auth.models import Group
 from django.db.models import ProtectedError
 from django.utils import timezone
 
-from monitor.access.audit_trail import note
 from monitor.alerts import channels
 from monitor.alerts.concealed_urls import sees_urls
 from monitor.core.db.advisory_locks import retry_on_lock_timeout
 from monitor.core.yamlfile.problems import Fault
+from monitor.depot.access.audit_trail import note
+from monitor.depot.series.deletion import remove_series
 from monitor.gridfile import checking, depot, parsing
 from monitor.gridfile.applying import locked_transaction
 from monitor.gridfile.checking import KnownNames
@@ -35,7 +36,6 @@ from monitor.gridfile.recording import concealed, note_change
 from monitor.gridfile.writing import AUTHORED, set_author, write
 from monitor.models import AlertRule, Reporter, Resource, Series, SeriesDeletion, Site, Suite, Webhook
 from monitor.models.reporter import HOME, MAX_AGENT_SERIES
-from monitor.series.deletion import remove_series
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -169,7 +169,8 @@ def author_of(noun: str, name: str) -> str:
 def remove(noun: str, name: str, seen: Entry | None, *, who: str) -> bool:
     """Delete the entry *seen* of this *name*; of a series, all that was measured too.
 
-    Return False for a series with many runs, which the control worker deletes (``monitor.series.deletion``).
+    Return False for a series with many runs, which the control worker deletes
+    (``monitor.depot.series.deletion``).
 
     Raises:
         EntryChanged, EntryInUse: nothing was deleted.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from monitor.access.audit_trail import note
 from monitor.alerts.concealed_urls import concealed_channels
+from monitor.depot.access.audit_trail import note
 from monitor.gridfile.definition import AlertDefinition, Definition
 from monitor.gridfile.planning import ABSENT, Change
 from monitor.gridfile.problems import NOUNS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.models.site import may_manage_everywhere
 
 if TYPE_CHECKING:

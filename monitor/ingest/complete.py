@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from monitor.depot.series.segments import current_bindings
 from monitor.ingest.choose_slots import ChosenSlot, ReportedRun, SlotChooser
 from monitor.ingest.fast_parser import ParsedReport, parsed
 from monitor.ingest.plausible_times import AHEAD, time_error
 from monitor.ingest.short_reports import ReportedSeries, ShortReport, complete, read
 from monitor.models import Series
 from monitor.models.series import REPORTED_PROBE
-from monitor.series.segments import current_bindings
 from reporters import report as wire
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Coalesce
 
-from monitor.access.audit_trail import note
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.depot.access.audit_trail import note
 from monitor.ledger import transitions
 from monitor.models import Hold, Identity, Reporter, Run, Series, Site, Suite
 from monitor.models.hold import MAX_REASON_CHARACTERS, SCOPE_LOOKUPS, HoldKind, HoldMode, Scope

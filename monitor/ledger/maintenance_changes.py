@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.access.audit_trail import note
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.depot.access.audit_trail import note
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_change import MaintenanceAction

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.utils import timezone
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.ledger.free_slots import FreeSlots
 from monitor.ledger.holds import InvalidRequest, NotAllowed, RunHeld, checked_reason, covering_holds
 from monitor.models import Hold, Run

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Exists, F, OuterRef, Q
 
+from monitor.depot.series.expected_seconds import expected_seconds
 from monitor.ledger.maintenance import planned_windows
 from monitor.ledger.schedule_sql import counts_of_runs
 from monitor.models import Binding, Hold, Resource, Run, Series
 from monitor.models.hold import HoldKind, HoldMode
 from monitor.models.run import PENDING, State
 from monitor.models.series import IMPORTED
-from monitor.series.expected_seconds import expected_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -13,14 +13,14 @@ from django.core.management.base import ALL_CHECKS, CommandError
 from django.db import DataError, IntegrityError, InternalError, OperationalError, transaction
 from django.utils import timezone
 
-from monitor.access.audit_trail import audit_trail
 from monitor.checks import SETTINGS
+from monitor.depot.access.audit_trail import audit_trail
 from monitor.management.caller import caller_name
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
 
-    from monitor.access.audit import Action
+    from monitor.depot.access.audit import Action
 
 ANY: Collection[str] = ()  # every call of the command changes something
 # The commands that change something, with the verbs that do; parsers call them ``verb``. A test asks for a
@@ -125,7 +125,7 @@ def _exit_status(error: BaseException) -> int:
 
 
 def _refuse_loss_of_last_administrator(error: IntegrityError) -> None:
-    from monitor.access import roles  # noqa: PLC0415  # Django has loaded the models by now
+    from monitor.depot.access import roles  # noqa: PLC0415  # Django has loaded the models by now
 
     if roles.takes_last_administrator(error):
         reason = str(error).partition("\n")[0]
@@ -133,7 +133,7 @@ def _refuse_loss_of_last_administrator(error: IntegrityError) -> None:
 
 
 def _insert(argv: Sequence[str], outcome: str, **options: Any) -> None:
-    from monitor.access import audit  # noqa: PLC0415  # Django has loaded the models by now
+    from monitor.depot.access import audit  # noqa: PLC0415  # Django has loaded the models by now
 
     try:
         with transaction.atomic():
@@ -145,12 +145,12 @@ def _insert(argv: Sequence[str], outcome: str, **options: Any) -> None:
 
 
 def _write(argv: Sequence[str], outcome: str, status: int = 0, **options: Any) -> None:
-    from monitor.access import audit  # noqa: PLC0415  # see above
+    from monitor.depot.access import audit  # noqa: PLC0415  # see above
 
     audit.write(audit.Actor(caller_name()), _action(argv, outcome, status), timezone.now(), **options)
 
 
 def _action(argv: Sequence[str], outcome: str, status: int) -> Action:
-    from monitor.access.audit import Action  # noqa: PLC0415  # see above
+    from monitor.depot.access.audit import Action  # noqa: PLC0415  # see above
 
     return Action("command", f"manage.py {argv[1]}", shlex.join(argv[2:]), outcome, status)

@@ -1,4 +1,4 @@
-"""Roles: what a user may do, as groups of these names. ``monitor.access.roles`` grants them.
+"""Roles: what a user may do, as groups of these names. ``monitor.depot.access.roles`` grants them.
 
 A user has the roles granted here, and those of the identity by which it acts: the one that its session began
 with, or with which a token was made. The SQL function ``monitor_groups`` says which groups these are,

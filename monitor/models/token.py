@@ -210,7 +210,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         scope ``report`` sends reports of *reporter* only, and with a *site*, the token may
         change nothing elsewhere. It expires at *expires_at*, by default after ``LIFETIME``, and its family at
         *family_expires_at*, by default ``GRIDCAST_TOKEN_FAMILY_DAYS`` from now, or with the token if that is
-        later. ``monitor.access.tokens`` checks what may be issued to whom.
+        later. ``monitor.depot.access.tokens`` checks what may be issued to whom.
         """
         text, now = new_text(), timezone.now()
         limit = None if is_unlimited else expires_at or now + LIFETIME

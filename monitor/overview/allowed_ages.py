@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from monitor.core.db import binary
+from monitor.depot.series.staleness import UNSCHEDULED, allowed_age_seconds
 from monitor.models import Series
 from monitor.models.series import IMPORTED
 from monitor.overview import latest
-from monitor.series.staleness import UNSCHEDULED, allowed_age_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -46,7 +46,7 @@ _timings: dict[int, _Timing] = {}  # by hash: pure functions of what is hashed, 
 
 
 def allowed_ages(rows: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-    """Return ``monitor.series.staleness.allowed_age`` of each series of *rows*, in seconds.
+    """Return ``monitor.depot.series.staleness.allowed_age`` of each series of *rows*, in seconds.
 
     *rows* has the columns ``series`` and ``COLUMNS``. A leader that is not in *rows* counts as disabled.
     That of imported series is ``NEVER_CURRENT``.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.depot.series.staleness import Staleness
 from monitor.models import Resource, Site
 from monitor.overview import latest
 from monitor.overview.allowed_ages import NEVER_CURRENT
@@ -28,7 +29,6 @@ from monitor.overview.series_states import (
 )
 from monitor.overview.standings import GroupedBy, StandingCounts, stored_at_sites
 from monitor.overview.summary import outcomes_of_last_hour
-from monitor.series.staleness import Staleness
 
 if TYPE_CHECKING:
     from monitor.models.run import State

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from monitor.depot.series.kinds import of_kind
+from monitor.depot.series.segments import current_metrics
 from monitor.forecasts.defaults import HEADLINE, LEVEL
 from monitor.models import ForecastState, Series, SuccessState
 from monitor.models.series import Measures
 from monitor.performance.stage_durations_sql import StageDuration, stage_durations
-from monitor.series.kinds import of_kind
-from monitor.series.segments import current_metrics
 
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet

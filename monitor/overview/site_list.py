@@ -21,10 +21,10 @@ from monitor.availability.site_states import (
     closures_at,
     site_states,
 )
+from monitor.depot.series.staleness import UNSCHEDULED, Staleness, allowed_age_seconds, freshness
 from monitor.models import Site
 from monitor.overview.site_counts_sql import SeriesGroup, failing_by_site, series_groups
 from monitor.overview.standings import GroupedBy, stored_failing_at, stored_totals, visible_groups
-from monitor.series.staleness import UNSCHEDULED, Staleness, allowed_age_seconds, freshness
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

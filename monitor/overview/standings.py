@@ -20,11 +20,11 @@ from django.utils import timezone
 
 from monitor.core.db import binary
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
+from monitor.depot.series.staleness import UNSCHEDULED, allowed_age_seconds
 from monitor.models import Suite
 from monitor.models.latest_run import TREND_RUNS
 from monitor.overview import column_arrays, latest, latest_sql, standings_sql
 from monitor.overview.series_states import LAST_HOUR, SeriesStates
-from monitor.series.staleness import UNSCHEDULED, allowed_age_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

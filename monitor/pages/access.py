@@ -15,8 +15,8 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from monitor.access import roles
 from monitor.accounts import users
+from monitor.depot.access import roles
 from monitor.models import Identity
 from monitor.models.role import is_administrator
 from monitor.pages import access_groups, access_user

@@ -12,8 +12,8 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from monitor.access import roles
 from monitor.accounts import door_reasons, groups, sessions
+from monitor.depot.access import roles
 from monitor.models import ApiToken
 from monitor.pages.http.access import administrators_only
 from monitor.pages.http.account_change import Forbid, Permit, change_routes, permission_labels

@@ -19,13 +19,13 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from monitor.access import roles, tokens
-from monitor.access.audit_trail import note
 from monitor.accounts import attempts, door_reasons, events, passwords, sessions
 from monitor.accounts.confirmation import PASSWORD
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
 from monitor.alerts.notified_rules import notified_rules
 from monitor.core.units import counted
+from monitor.depot.access import roles, tokens
+from monitor.depot.access.audit_trail import note
 from monitor.models import ApiToken, Identity, Incident, Site, Suite
 from monitor.models.role import reads_measurements
 from monitor.pages.http.access import NotAvailable, accounts_only

@@ -11,8 +11,8 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from monitor.access.audit_list import AuditFilter, audit_csv, selected_events
 from monitor.api.http.few_at_once import few_at_once
+from monitor.depot.access.audit_list import AuditFilter, audit_csv, selected_events
 from monitor.models import AuditEvent
 from monitor.models.audit_event import VIEW_AUDIT, AuditChannel, AuditOutcome
 from monitor.pages.http.access import members_only

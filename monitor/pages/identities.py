@@ -18,11 +18,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from monitor.access.roles import LastAdministrator
 from monitor.accounts import identities
 from monitor.accounts.confirmation import AT_PROVIDER, CONFIRMED_SECONDS
 from monitor.accounts.environment import AUTH_TIME, IdentityProvider
 from monitor.accounts.identities import NoDoorLeft
+from monitor.depot.access.roles import LastAdministrator
 from monitor.models import Identity
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.audit import begin_change

@@ -11,8 +11,8 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitor.access import ping_keys
-from monitor.access.ping_keys import NotReported
+from monitor.depot.access import ping_keys
+from monitor.depot.access.ping_keys import NotReported
 from monitor.models import PingKey, Series
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.series import REPORTED_PROBE

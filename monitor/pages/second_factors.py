@@ -26,11 +26,11 @@ from django.conf import settings
 from django.shortcuts import redirect, render
 from django.urls import path, reverse_lazy
 
-from monitor.access.audit_trail import note
 from monitor.accounts import codes, doors, passkeys
 from monitor.accounts.confirmation import CODE, PASSKEY
 from monitor.accounts.factor_duty import factor_duty
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
+from monitor.depot.access.audit_trail import note
 from monitor.models.passkey import store_passwordless
 from monitor.pages.http.access import accounts_only
 from monitor.pages.http.confirmed import confirmed, confirms_by

@@ -25,6 +25,9 @@ from monitor.core.units import unit_of
 from monitor.depot.samples import formats
 from monitor.depot.samples.export import export
 from monitor.depot.samples.formats.base import UnknownFormat
+from monitor.depot.series.segment_history import segment_starts
+from monitor.depot.series.segments import SegmentStatus, segment_status
+from monitor.depot.series.staleness import Staleness
 from monitor.forecasts.series_outlook import NextRunOutlook, outlook
 from monitor.ledger.holds import HoldError, hold_progress
 from monitor.ledger.maintenance import open_for_series
@@ -41,9 +44,6 @@ from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.http.updates import digest_of, is_current, live
-from monitor.series.segment_history import segment_starts
-from monitor.series.segments import SegmentStatus, segment_status
-from monitor.series.staleness import Staleness
 from monitor.templatetags.components import FilterField
 from probes.base import ProbeError
 

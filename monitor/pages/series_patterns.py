@@ -14,12 +14,12 @@ from monitor.charts.chart_choice import read_choice
 from monitor.charts.patterns import Patterns, patterns
 from monitor.core.units import humanised
 from monitor.depot.rollups.hour_of_week import HOURS
+from monitor.depot.series.segments import segment_status
 from monitor.models import Series
 from monitor.pages.http.access import members_only
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.series import metric_names
-from monitor.series.segments import segment_status
 from monitor.templatetags.components import FilterField
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 import probes
+from monitor.depot.series.next_slots import NextSlot, next_slots
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.gridfile.format import SeriesEntry
@@ -27,7 +28,6 @@ from monitor.pages.http.entry_form import EntryForm, Submission
 from monitor.pages.http.parts import compute
 from monitor.pages.http.read_form import accepts_form
 from monitor.pages.http.series_form import completed, effects, loaded, series_fields
-from monitor.series.next_slots import NextSlot, next_slots
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from django.urls import path
 
 from monitor.charts import stage_shades
 from monitor.charts.time_range import relative
+from monitor.depot.series.staleness import Staleness
 from monitor.models.run import State
 from monitor.pages.http.access import members_only
-from monitor.series.staleness import Staleness
 from monitor.templatetags.components import FilterField
 from probes import CATEGORIES
 

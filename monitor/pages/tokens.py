@@ -14,10 +14,10 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitor.access import roles, tokens
-from monitor.access.token_callers import TokenError, may_have_text
-from monitor.access.tokens import IssuedToken, TokenRequest
 from monitor.accounts.confirmation import is_confirmed
+from monitor.depot.access import roles, tokens
+from monitor.depot.access.token_callers import TokenError, may_have_text
+from monitor.depot.access.tokens import IssuedToken, TokenRequest
 from monitor.models import ApiToken, Reporter, Site
 from monitor.models.audit_event import VIEW_AUDIT
 from monitor.models.reporter import MANAGE_REPORTERS

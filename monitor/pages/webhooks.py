@@ -14,7 +14,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.models import Site, Suite, Webhook, WebhookDelivery

@@ -12,10 +12,10 @@ import numpy as np
 from django.db.models import Q
 
 from monitor.core.db.timestamps import moment
+from monitor.depot.series.segment_diff import segment_changes
 from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, RawReport, Segment
 from monitor.performance.matched_changes import ChangePoint, RecordedChange
-from monitor.series.segment_diff import segment_changes
 
 if TYPE_CHECKING:
     from monitor.models import Series

@@ -17,6 +17,7 @@ from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth, TruncWeek
 
 from monitor.core.db.timestamps import micros
+from monitor.depot.series.arrays_sql import sites_of_suites
 from monitor.models import Incident, IncidentSeries, Site, SiteDay, SiteMonth, Suite
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.natural_order import sort_name
@@ -24,7 +25,6 @@ from monitor.models.visibility import sees_all
 from monitor.overview import column_arrays
 from monitor.overview.column_arrays import NEVER
 from monitor.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
-from monitor.series.arrays_sql import sites_of_suites
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from forecasting.evaluation.study import WARM_UP
+from monitor.depot.series.segments import current_bindings
 from monitor.forecasts.study import Study, study
 from monitor.models import DemoWeather, Series
 from monitor.performance import passed_runs
@@ -18,7 +19,6 @@ from monitor.reports.normalised import NormalisedLine, normalised
 from monitor.reports.outcomes import Outcomes, outcomes
 from monitor.reports.passed_together import passed_together
 from monitor.reports.published_numbers import GRIDS
-from monitor.series.segments import current_bindings
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from monitor.access.roles import Grant
 from monitor.accounts import users
+from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
 
 NAME = "admin"

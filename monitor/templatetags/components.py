@@ -20,10 +20,10 @@ from monitor.charts import svg
 from monitor.charts.chart_table import TablePage
 from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
 from monitor.core import units
+from monitor.depot.series.staleness import Staleness
 from monitor.health import HealthProblem
 from monitor.ledger.attribution import outcome_label
 from monitor.models.audit_event import VIEW_AUDIT
-from monitor.series.staleness import Staleness
 from monitor.templatetags.gridcast import ICONS, ago
 
 register = template.Library()

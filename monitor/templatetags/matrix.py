@@ -14,13 +14,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor.charts import svg
+from monitor.depot.series.staleness import Staleness
 from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 from monitor.overview import series_states
 from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.matrix_content import SiteRow
 from monitor.overview.series_details import SeriesCell
-from monitor.series.staleness import Staleness
 from monitor.templatetags.gridcast import ICONS, ago, deviation
 
 register = template.Library()

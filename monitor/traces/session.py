@@ -1,4 +1,4 @@
-"""The session by which the exporter posts spans, with the client and the bounds of ``monitor.core.egress``."""
+"""The session by which the exporter posts spans: client and bounds are those of ``monitor.core.egress``."""
 
 from __future__ import annotations
 

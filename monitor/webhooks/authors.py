@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.access.suspension import lost_right, suspend
+from monitor.depot.access.suspension import lost_right, suspend
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.author import AuthorRights, rights_of
 from monitor.models.webhook import MANAGE_WEBHOOKS, DeliveryState

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db import models, transaction
 
-from monitor.access.audit_trail import note
+from monitor.depot.access.audit_trail import note
 from monitor.ledger import ended_runs
 from monitor.models import Site, Suite, Webhook, WebhookReceiver
 from monitor.models.author import by

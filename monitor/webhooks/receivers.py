@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from monitor.access import audit
-from monitor.access.audit import Action, Actor
-from monitor.access.audit_trail import audit_trail, note
+from monitor.depot.access import audit
+from monitor.depot.access.audit import Action, Actor
+from monitor.depot.access.audit_trail import audit_trail, note
 from monitor.models import Webhook, WebhookReceiver
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.webhooks.define import definition_of, follow_runs, noted

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.conf import settings
 from django.db import connection
 
+from monitor.depot.series.expected_seconds import EXPECTED_METRICS
+from monitor.depot.series.segments import local_identity
 from monitor.ledger.claim import lease_until
 from monitor.models.run import State
-from monitor.series.expected_seconds import EXPECTED_METRICS
-from monitor.series.segments import local_identity
 from reporters.config import Assignment, ResourceConfig
 
 if TYPE_CHECKING:

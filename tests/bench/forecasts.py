@@ -18,10 +18,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.depot.series.current_segment import store_current_segments
+from monitor.depot.series.segments import local_identity
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
-from monitor.series.current_segment import store_current_segments
-from monitor.series.segments import local_identity
 from reporters.config import ResourceConfig
 from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds

@@ -13,7 +13,7 @@ from dataclasses import replace
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
-from monitor.access.roles import Grant, grant
+from monitor.depot.access.roles import Grant, grant
 from monitor.models.role import UserRole
 from tests.bench import candidates
 from tests.bench.attackers import HttpRequest

@@ -8,13 +8,13 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.depot.series.segments import current_bindings
 from monitor.forecasts.issue import issue
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.ingest.service import ingest
 from monitor.models import ApiToken, Forecast, Metric, Reporter, Series, SuccessState
 from monitor.models.reporter import HOME
 from monitor.models.token import OUTCOME, READ, REPORT
-from monitor.series.segments import current_bindings
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report

@@ -37,7 +37,7 @@ BY_NIGHT = (
     "tests/contracts/test_batch.py",
     "tests/contracts/test_shells.py",
     "tests/contracts/test_transfers.py",
-    "tests/monitor/access/test_authorisation.py",
+    "tests/monitor/depot/access/test_authorisation.py",
     "tests/monitor/api/test_every_operation.py",
     "tests/monitor/api/test_openapi.py",
     "tests/monitor/api/test_registries.py",
@@ -153,7 +153,7 @@ def test_all_recipes_together_pass_the_suites_of_whatever_shows_them(complete: P
 
 @pytest.mark.nightly
 def test_what_the_pages_of_all_recipes_offer_is_permitted(complete: Path) -> None:
-    assert passed_in(complete, "tests/monitor/access/test_offered.py")
+    assert passed_in(complete, "tests/monitor/depot/access/test_offered.py")
 
 
 @pytest.mark.nightly

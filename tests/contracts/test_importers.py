@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor.depot.series.segments import segment_status
 from monitor.imports import formats
 from monitor.imports.as_report import build_report, encode_report
 from monitor.imports.formats.base import (
@@ -29,7 +30,6 @@ from monitor.imports.run import ImportListener, ImportTally, import_history
 from monitor.imports.targets import Destination, Target
 from monitor.models import Run, Sample, Series
 from monitor.models.run import State
-from monitor.series.segments import segment_status
 from reporters import report as wire
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,6 +21,7 @@ from django.db import connection
 from django.test import Client
 
 from monitor.depot.samples.read import history
+from monitor.depot.series.segments import segment_status
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile import depot, exporting, loading
@@ -31,7 +32,6 @@ from monitor.ledger.holds import InvalidRequest
 from monitor.ledger.run_now import run_now
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
-from monitor.series.segments import segment_status
 from tests.by_night import by_night
 from tests.monitor.imports.formats.reading import (
     AZURE,

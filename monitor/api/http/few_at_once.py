@@ -1,7 +1,7 @@
 """Downloads that cost seconds of processor: a caller gets few of them at once.
 
-Each holds a place (``monitor.access.download_places``) until it is sent. Tokens and sessions of a user share
-its places.
+Each holds a place (``monitor.depot.access.download_places``) until it is sent. Tokens and sessions of a user
+share its places.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from django.core.signals import request_finished
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from monitor.access.download_places import AT_ONCE, leave_place, take_place
 from monitor.api.http.problems import Refused, of_refused
+from monitor.depot.access.download_places import AT_ONCE, leave_place, take_place
 from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import numpy as np
 from django.core.exceptions import EmptyResultSet
 
 from monitor.core.db.timestamps import micros
+from monitor.depot.series.arrays_sql import keys_of, positions
 from monitor.failures.outcomes import runs_sql, store_sql
 from monitor.failures.outcomes.blocks import KEY, PASSED, REPAIRS, SERIES, Names, unpack_failures
 from monitor.failures.outcomes.coverage import DAY, Coverage, Span, floor
 from monitor.models import OutcomeProgress, Series, Suite
 from monitor.models.visibility import sees_all
-from monitor.series.arrays_sql import keys_of, positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,13 +17,13 @@ from django.db import transaction
 
 from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.core.db.timestamps import micros, moment
+from monitor.depot.series.arrays_sql import suites_of_series
 from monitor.failures.outcomes import runs_sql, store_sql
 from monitor.failures.outcomes.blocks import DayBlocks, Names, pack_failures, sum_up
 from monitor.failures.outcomes.coverage import DAY, HOUR, floor
 from monitor.failures.outcomes.store_sql import DirtyHours
 from monitor.models import FailureHour, OutcomeBlock, OutcomeDay, OutcomeProgress
 from monitor.models.outcome_counts import OutcomeChange
-from monitor.series.arrays_sql import suites_of_series
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

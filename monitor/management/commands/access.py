@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.roles import RoleError
+from monitor.depot.access import roles
+from monitor.depot.access.roles import RoleError
 from monitor.management.named_user import named_user
 from monitor.models.role import UserRole
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from datetime import datetime
 
-    from monitor.access.roles import Grant
+    from monitor.depot.access.roles import Grant
     from monitor.models import Identity
 
 

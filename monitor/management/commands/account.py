@@ -14,12 +14,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from redis import RedisError
 
-from monitor.access import roles
-from monitor.access.audit_trail import note
-from monitor.access.roles import RoleError
 from monitor.accounts import attempts, door_reasons, doors, throttle, users
 from monitor.accounts.users import AccountError
 from monitor.core.units import counted
+from monitor.depot.access import roles
+from monitor.depot.access.audit_trail import note
+from monitor.depot.access.roles import RoleError
 from monitor.management.named_user import named_user
 from monitor.models import DoorOpening, Identity
 from monitor.models.door_opening import MOST_OPEN

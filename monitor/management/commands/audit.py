@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from django.forms.models import model_to_dict
 from django.utils import timezone
 
-from monitor.access.audit_list import AuditFilter, selected_events
+from monitor.depot.access.audit_list import AuditFilter, selected_events
 from monitor.management.time_options import parse_time
 from monitor.models import AuditEvent
 from monitor.models.audit_event import AuditOutcome

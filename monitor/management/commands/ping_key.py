@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.access import ping_keys
-from monitor.access.ping_keys import NotReported
+from monitor.depot.access import ping_keys
+from monitor.depot.access.ping_keys import NotReported
 from monitor.management.caller import caller_name
 from monitor.models import PingKey, Series
 

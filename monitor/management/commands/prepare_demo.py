@@ -11,10 +11,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import passwords, users
 from monitor.core import env
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.fleet.create import create_reporter
 from monitor.gridfile.define import define
 from monitor.models import ApiToken, DemoWeather, Reporter, Series, Site, UserRole

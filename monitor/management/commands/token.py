@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.access import roles, tokens
-from monitor.access.token_callers import TokenError
-from monitor.access.tokens import TokenRequest
+from monitor.depot.access import roles, tokens
+from monitor.depot.access.token_callers import TokenError
+from monitor.depot.access.tokens import TokenRequest
 from monitor.management.named_user import named_user
 from monitor.models import ApiToken, Reporter
 from monitor.models.role import act_as

@@ -12,11 +12,11 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from monitor.access.permissions import ASKED_FOR
-from monitor.access.roles import RoleError
 from monitor.accounts import users
 from monitor.accounts.identities import NoDoorLeft
 from monitor.accounts.users import AccountError
+from monitor.depot.access.permissions import ASKED_FOR
+from monitor.depot.access.roles import RoleError
 from monitor.pages.http.access import administrators_only
 from monitor.pages.http.confirmed import confirmed
 from monitor.pages.http.crumbs import crumbs_of

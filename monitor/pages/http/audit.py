@@ -14,12 +14,12 @@ from django.db import Error, transaction
 from django.dispatch import receiver
 from django.utils import timezone
 
-from monitor.access import audit
-from monitor.access.audit import Action, Actor
-from monitor.access.audit_trail import audit_trail, note
-from monitor.access.denials import Denials
 from monitor.accounts.remote_user import REFUSED_NAME
 from monitor.core.log import without_ping_keys
+from monitor.depot.access import audit
+from monitor.depot.access.audit import Action, Actor
+from monitor.depot.access.audit_trail import audit_trail, note
+from monitor.depot.access.denials import Denials
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender

@@ -13,8 +13,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views import defaults
 
-from monitor.access.roles import takes_last_administrator
 from monitor.api.http.problems import problem
+from monitor.depot.access.roles import takes_last_administrator
 from monitor.pages.http import outage, parts
 from monitor.pages.http.access import NotAvailable
 

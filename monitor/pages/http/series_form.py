@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import probes
+from monitor.depot.series.planned_changes import MeasuredConfiguration, segment_effect
 from monitor.gridfile.definition import SeriesDefinition
 from monitor.gridfile.format import SeriesEntry
 from monitor.models import Reporter, Resource, Series, Suite
 from monitor.models.series import REPORTED_PROBE, STARTS_RUNS
 from monitor.pages.http.entry_form import NAME, Entries, rows_field
 from monitor.pages.http.form_fields import FormField, model_fields, offered_names, parameter_field
-from monitor.series.planned_changes import MeasuredConfiguration, segment_effect
 from probes.base import Probe, ProbeError
 
 if TYPE_CHECKING:

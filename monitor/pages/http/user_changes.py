@@ -10,9 +10,9 @@ from django import forms
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
-from monitor.access import roles, tokens
 from monitor.accounts import door_reasons, groups, identities, sessions, users
 from monitor.core.units import counted
+from monitor.depot.access import roles, tokens
 from monitor.models import ApiToken, Identity, Site
 from monitor.models.role import UserRole
 from monitor.pages.http.account_change import ChangeForm

@@ -9,9 +9,9 @@ import msgspec
 from django.utils import timezone
 
 from monitor.depot.rollups.statistics import statistics
+from monitor.depot.series.segments import current_metrics
 from monitor.forecasts.defaults import METHOD
 from monitor.models import Forecast, Metric, Run, Series
-from monitor.series.segments import current_metrics
 from reporters import report as wire
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import account_checks, identities
 from monitor.accounts.environment import LocalLogin
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
 from tests.monitor.accounts.identities import PROVIDER, identity_of
 from tests.monitor.accounts.logins import log_in

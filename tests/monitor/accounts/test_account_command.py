@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import users
 from monitor.accounts.users import InvalidName
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.management.recorded_commands import RecordingUtility
 from monitor.models import AuditEvent, Site
 from monitor.models.role import UserRole

@@ -16,8 +16,8 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
 from monitor.accounts import sessions, throttle
+from monitor.depot.access import roles
 from monitor.models import Incident, IncidentSeries
 from tests.monitor.accounts.logins import is_logged_in, log_in
 from tests.monitor.pages import builders

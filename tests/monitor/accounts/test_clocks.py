@@ -130,7 +130,7 @@ OTHERS: Mapping[str, str] = {
     "user": "shown only",
     "socialaccount": "not read",
     "socialtoken": "never stored",
-    "apitoken": "monitor.access judges it",
+    "apitoken": "monitor.depot.access judges it",
     "hold": "monitor.ledger judges it",
     "webhook": "monitor.webhooks judges it",
 }

@@ -15,10 +15,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import door_reasons, identities
 from monitor.accounts.environment import AUTH_TIME, IdentityProvider, LocalLogin, RemoteUser
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
 from monitor.web.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of, session_by

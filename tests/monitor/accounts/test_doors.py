@@ -17,11 +17,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import account_checks, doors, identities, mail, users
 from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.sessions import IDENTITY_KEY
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, AuditEvent, Identity
 from monitor.models.role import UserRole, act_as, acting, roles_of
 from monitor.models.role import identity_of as acting_identity

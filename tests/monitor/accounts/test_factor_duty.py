@@ -15,11 +15,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.accounts.factor_duty import PROVIDER_FACTOR, keep_terms, note_provider_factor
 from monitor.accounts.identities import disconnect
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, Identity, SecondFactorTerm, UserRole
 from monitor.models.token import READ
 from monitor.web.proxies import Proxies

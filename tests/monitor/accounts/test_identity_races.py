@@ -17,12 +17,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles, tokens
-from monitor.access.roles import Grant
-from monitor.access.token_callers import TokenError
-from monitor.access.tokens import TokenRequest
 from monitor.accounts import identities, users
 from monitor.accounts.identities import NoDoorLeft
+from monitor.depot.access import roles, tokens
+from monitor.depot.access.roles import Grant
+from monitor.depot.access.token_callers import TokenError
+from monitor.depot.access.tokens import TokenRequest
 from monitor.ledger import holds
 from monitor.ledger.holds import HoldError
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Site, Webhook

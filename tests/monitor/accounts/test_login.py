@@ -11,11 +11,11 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import attempts, events, failure_counts, throttle
 from monitor.accounts.hashing import Argon2
 from monitor.accounts.throttle import FailureLimit
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AuditEvent
 from monitor.models.role import UserRole
 from tests.monitor.accounts.logins import is_logged_in, log_in

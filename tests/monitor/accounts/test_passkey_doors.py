@@ -13,10 +13,10 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import account_checks, identities
 from monitor.accounts.identities import NoDoorLeft
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
 from tests.monitor.accounts.device import Device, login_options, options_of
 from tests.monitor.accounts.identities import identity_of, session_by

@@ -15,11 +15,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import door_reasons, doors, identities
 from monitor.accounts.environment import LocalLogin, RemoteUser
 from monitor.accounts.identities import NoDoorLeft
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import DoorOpening, Identity
 from monitor.models.door_opening import MOST_OPEN
 from monitor.models.role import UserRole

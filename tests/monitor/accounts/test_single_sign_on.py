@@ -19,9 +19,9 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from pytest_django import Settings
 
-from monitor.access.roles import Grant, grant, present_grants, usual_identity
 from monitor.accounts import events, group_roles, throttle
 from monitor.accounts.environment import IdentityProvider, LocalLogin
+from monitor.depot.access.roles import Grant, grant, present_grants, usual_identity
 from monitor.models import ApiToken, AuditEvent, Site
 from monitor.models.role import UserRole, act_as
 from tests.monitor.accounts.logins import add_app, code_of, confirm, is_logged_in, log_in

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from monitor.access.audit_trail import audit_trail
 from monitor.accounts import identities
+from monitor.depot.access.audit_trail import audit_trail
 from monitor.ledger import holds
 from monitor.models import Hold, Identity, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope

@@ -15,14 +15,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import identities
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, Identity
 from monitor.models.role import UserRole, act_as
 from monitor.models.token import MANAGE, READ
-from tests.monitor.access.test_tokens import call
 from tests.monitor.accounts.identities import identity_of, session_by
+from tests.monitor.depot.access.test_tokens import call
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db

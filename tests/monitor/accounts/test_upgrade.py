@@ -18,8 +18,8 @@ from django.utils import timezone
 from psycopg import sql
 from pytest_django import Settings
 
-from monitor.access import roles
 from monitor.accounts.environment import IdentityProvider
+from monitor.depot.access import roles
 from monitor.models import Identity, Site
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import digest

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Group
 from django.utils import timezone
 
-from monitor.access.roles import Grant, grant
 from monitor.alerts.open_alerts_sql import open_alerts
+from monitor.depot.access.roles import Grant, grant
 from monitor.models import Alert, AlertRule, Reporter, Series, Site
 from monitor.models.role import UserRole
 from tests.monitor.pages import builders

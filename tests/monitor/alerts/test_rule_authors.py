@@ -10,14 +10,14 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.alerts.deliver import deliver_due
 from monitor.alerts.evaluate import evaluate
 from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
 from monitor.alerts.replay import watched_series
 from monitor.core.egress.backoff import FIRST_PAUSE
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.failures import incident_actions
 from monitor.gridfile.define import AlertDefinition, define
 from monitor.models import (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.alerts import try_channel
 from monitor.alerts.deliver import deliver_due
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import Alert, AlertRule, Incident, Notification, Series, Site
 from monitor.models.alert import Event
 from monitor.models.author import by

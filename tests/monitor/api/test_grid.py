@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from monitor.access import roles
-from monitor.access.roles import Grant
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AlertRule, ApiToken, AuditEvent, Series, Site, Suite
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, READ, RUN

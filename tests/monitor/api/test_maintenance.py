@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access.roles import Grant, grant
+from monitor.depot.access.roles import Grant, grant
 from monitor.models import (
     ApiToken,
     MaintenanceChange,

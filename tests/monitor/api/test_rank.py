@@ -13,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.depot.series.segments import current_bindings
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_companions, refresh_requested
 from monitor.gridfile.define import SeriesDefinition, define
@@ -28,7 +29,6 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, RUN
-from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -15,6 +15,7 @@ from monitor.availability import store
 from monitor.availability.refresh import TODAY_INTERVAL, refresh
 from monitor.availability.versions import record_versions
 from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
+from monitor.depot.series.delete import delete_series
 from monitor.models import (
     AttributedRun,
     Attribution,
@@ -31,7 +32,6 @@ from monitor.models import (
 )
 from monitor.models.incident import MONITOR
 from monitor.models.run import State
-from monitor.series.delete import delete_series
 from reporters import report as wire
 from tests.waiting import eventually
 

@@ -6,8 +6,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from monitor.access.denials import network_of
 from monitor.core.networks import ip_of, is_within
+from monitor.depot.access.denials import network_of
 
 
 @pytest.mark.parametrize("text", ["192.0.2.7", "::ffff:192.0.2.7"])

@@ -15,9 +15,9 @@ from django.http import HttpResponseBase
 
 from monitor.core.counters import counters
 from monitor.metrics.definitions import PARTS_FAILED
-from tests.monitor.access.world import Identity
 from tests.monitor.cross import judge
 from tests.monitor.cross.visits import Visit, links
+from tests.monitor.depot.access.world import Identity
 
 
 @dataclass(frozen=True)

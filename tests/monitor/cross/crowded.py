@@ -16,9 +16,9 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor import tasks
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.alerts import evaluate
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
 from monitor.models import (
@@ -40,11 +40,11 @@ from monitor.models.incident import IncidentAction
 from monitor.models.role import UserRole
 from monitor.models.run import State
 from monitor.storage.compute import refresh_verdicts
-from tests.monitor.access import world as access_world
-from tests.monitor.access.world import OTHER, OWN, Identity, World
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.cross.values import value_of
 from tests.monitor.cross.variants import Variants
+from tests.monitor.depot.access import world as access_world
+from tests.monitor.depot.access.world import OTHER, OWN, Identity, World
 from tests.monitor.pages import builders, depots
 from tests.monitor.storage import measured
 

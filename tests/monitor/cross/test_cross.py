@@ -26,13 +26,13 @@ from monitor.alerts import reporter_conditions
 from monitor.models import AlertRule, Incident
 from tests.by_night import by_night
 from tests.conftest import empty_tables
-from tests.monitor.access.world import Identity
 from tests.monitor.cross import crowded, judge, statements
 from tests.monitor.cross.crossing import Meeting, crossed
 from tests.monitor.cross.crowded import CrowdedDepot, examples_of, varied_models
 from tests.monitor.cross.left_out import NEVER_IS, NEVER_NULL, NEVER_SET, REFUSED_BY
 from tests.monitor.cross.statements import wrong_without_statements
 from tests.monitor.cross.visits import ROWS, USUAL, Visit, admin_visits, all_visits, beginning
+from tests.monitor.depot.access.world import Identity
 from tests.monitor.pages.http.test_parts import noted, planted
 
 SEED = int(os.environ.get("GRIDCAST_CROSS_SEED") or datetime.now(UTC).toordinal())

@@ -53,10 +53,10 @@ from monitor.models import (
 from monitor.models.series import REPORTED_PROBE
 from monitor.pages.api_documentation import operations
 from monitor.pages.http.guides import guide_files, guide_titles
-from tests.monitor.access.decisions import OPERATIONS, PAGES
-from tests.monitor.access.requests_sent import API, filled, query_of
-from tests.monitor.access.world import OWN
 from tests.monitor.cross.crowded import CrowdedDepot
+from tests.monitor.depot.access.decisions import OPERATIONS, PAGES
+from tests.monitor.depot.access.requests_sent import API, filled, query_of
+from tests.monitor.depot.access.world import OWN
 
 LINKS = re.compile(rb'href="(\?[^"#]+)')
 MOST_LISTED = 100  # rows of one answer of the API

@@ -10,13 +10,13 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import DjangoAssertNumQueries
 
+from monitor.depot.series.segments import local_identity
 from monitor.fleet.assignment import FORECASTS_AGE, KEPT_VERSIONS, current_assignment
 from monitor.gridfile.agents import MAX_AGENT_SECONDS
 from monitor.ledger.expand import slots_of
 from monitor.ledger.holds import hold, resume
 from monitor.models import Forecast, ForecastState, MaintenanceWindow, Reporter, Series, Site, Usage
 from monitor.models.hold import HoldKind, HoldMode, Scope
-from monitor.series.segments import local_identity
 from reporters.remote.assignment import parse
 from reporters.report import rfc3339
 from tests.monitor.fleet.agents import remote_reporter

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from monitor.access import roles
-from monitor.access.roles import Grant
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.fleet.enrolment import (
     ATTEMPT_WINDOW,
     MAX_ATTEMPTS,

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import probes
+from monitor.depot.series.segments import current_bindings
 from monitor.forecasts import refresh
 from monitor.models import Resource, Run, Series
-from monitor.series.segments import current_bindings
 from probes.base import checked_parameters
 from probes.common.signature import FORMAT, VERSION
 from reporters import report as wire

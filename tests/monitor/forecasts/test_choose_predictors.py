@@ -15,6 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
+from monitor.depot.series.current_segment import store_current_segments
+from monitor.depot.series.segments import local_identity
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import keep_newest
@@ -32,8 +34,6 @@ from monitor.models import (
     SuccessState,
     Suite,
 )
-from monitor.series.current_segment import store_current_segments
-from monitor.series.segments import local_identity
 from reporters.config import ResourceConfig
 from reporters.report import run_id
 

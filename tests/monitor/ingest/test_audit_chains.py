@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from monitor.core.compression import pack
+from monitor.depot.series.delete import delete_series
 from monitor.ingest import audit_chains as audited
 from monitor.ingest.audit_chains import ChainAudit, audit_chains
 from monitor.ingest.chains import DeclaredHead, declare_heads, ingest_parts
@@ -28,7 +29,6 @@ from monitor.models import (
     Series,
 )
 from monitor.models.chain import Disposition
-from monitor.series.delete import delete_series
 from tests.monitor.ingest.spooled import SpooledChain
 
 MINUTE = timedelta(minutes=1)

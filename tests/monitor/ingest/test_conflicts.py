@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from monitor.depot.retention.apply import apply_retention
+from monitor.depot.series.delete import delete_series
 from monitor.ingest.conflicts import MOST_PER_RUN
 from monitor.ingest.service import ReportReceipt, ingest, ingest_all
 from monitor.models import ConflictingReport, RawReport, RetentionCutoff, Run, Series, Suite
 from monitor.models.run import State
-from monitor.series.delete import delete_series
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from monitor.depot.rollups import mark_dirty, worker
+from monitor.depot.series.arrays_sql import sites_of_suites
 from monitor.models import (
     Binding,
     OutcomeCount,
@@ -31,7 +32,6 @@ from monitor.overview import standings
 from monitor.overview.matrix import overview_of_groups
 from monitor.overview.reporters import list_reporters
 from monitor.overview.site_list import list_sites
-from monitor.series.arrays_sql import sites_of_suites
 from tests.by_night import by_night
 from tests.monitor.pages import builders
 

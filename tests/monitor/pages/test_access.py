@@ -15,15 +15,15 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts.environment import LocalLogin
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AlertRule, ApiToken, AuditEvent, Identity, Suite
 from monitor.models.role import UserRole, act_as
 from monitor.pages import access
-from tests.monitor.access.decisions import PAGES
 from tests.monitor.accounts.identities import PROVIDER, identity_of
 from tests.monitor.accounts.logins import as_confirmed, confirm, is_logged_in, log_in
+from tests.monitor.depot.access.decisions import PAGES
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db

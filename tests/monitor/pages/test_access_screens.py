@@ -11,8 +11,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.roles import Grant
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, Suite
 from monitor.models.role import UserRole
 from tests.by_night import by_night

@@ -9,11 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from monitor.depot.series.staleness import Staleness
 from monitor.models import AlertRule
 from monitor.models.run import State
 from monitor.pages.http.glossary import FRESHNESS, RUN_STATES, TERMS
 from monitor.pages.http.guides import guide_files, guide_titles, render, render_guide
-from monitor.series.staleness import Staleness
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.charts.score_svg import Comparison, Guide, coverage_bar, lines, ratios
+from monitor.depot.series.current_segment import store_current_segments
 from monitor.forecasts.defaults import METHOD
 from monitor.ingest.service import ingest
 from monitor.models import (
@@ -31,7 +32,6 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, REPORT
-from monitor.series.current_segment import store_current_segments
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from monitor.access import roles
-from monitor.access.roles import Grant
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AuditEvent, Series, Suite
 from monitor.models.role import UserRole
 from monitor.pages.http.series_form import series_fields

@@ -14,9 +14,9 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.alerts import channels
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AlertRule, ApiToken, Site
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.role import UserRole

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts.environment import LOGIN
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import Identity
 from monitor.models.role import UserRole
 from tests.monitor.accounts.provider.openid_provider import OpenIdProvider

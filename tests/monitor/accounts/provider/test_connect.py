@@ -18,10 +18,10 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import provider_adapter, throttle
 from monitor.accounts.environment import AUTH_TIME, LOGIN
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AuditEvent, Identity
 from monitor.models.role import UserRole
 from tests.monitor.accounts.logins import add_app, confirm, is_logged_in, log_in

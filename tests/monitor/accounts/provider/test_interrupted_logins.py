@@ -15,10 +15,10 @@ from django.db import connections
 from django.test import Client
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import login_stage, remote_user, users
 from monitor.accounts.environment import RemoteUser
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
 from monitor.web.proxies import ON_THIS_HOST
 from tests.monitor.accounts.device import Device, login_options, options_of

@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access import roles
-from monitor.access.audit_trail import audit_trail
-from monitor.access.roles import Grant
 from monitor.accounts import identities, sessions, users
+from monitor.depot.access import roles
+from monitor.depot.access.audit_trail import audit_trail
+from monitor.depot.access.roles import Grant
 from monitor.models import AuditEvent
 from monitor.models.role import UserRole
 from tests.monitor.accounts.identities import identity_of

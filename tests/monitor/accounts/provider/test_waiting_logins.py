@@ -19,12 +19,12 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import identities, login_stage, sessions, users
 from monitor.accounts.environment import LocalLogin
 from monitor.accounts.factor_duty import PROVIDER_FACTOR
 from monitor.accounts.sessions import IDENTITY_KEY
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import AuditEvent
 from monitor.models.role import UserRole
 from tests.monitor.accounts.device import Device, login_options, options_of

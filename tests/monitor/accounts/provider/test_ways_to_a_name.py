@@ -15,11 +15,11 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts import users
 from monitor.accounts.environment import RemoteUser
 from monitor.accounts.users import NameTaken
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.management.commands import prepare_demo
 from monitor.models.role import UserRole
 from monitor.serving.first_administrator import create_first_administrator

@@ -19,10 +19,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.access import roles
-from monitor.access.roles import Grant
 from monitor.accounts.confirmation import AT_PROVIDER, CODE, PASSKEY, PASSWORD
 from monitor.accounts.environment import AUTH_TIME, LOGIN, RemoteUser
+from monitor.depot.access import roles
+from monitor.depot.access.roles import Grant
 from monitor.models import Identity, SecondFactorTerm, UserRole
 from monitor.pages.http.confirmed import CONFIRMS_BY
 from monitor.web.proxies import Proxies

@@ -14,8 +14,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from monitor.access.download_places import AT_ONCE, leave_place
 from monitor.core.env import ROOT
+from monitor.depot.access.download_places import AT_ONCE, leave_place
 from monitor.models import ApiToken, Reporter, Series
 from monitor.models.reporter import HOME
 from monitor.models.token import READ

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from monitor.core.db.timestamps import micros
 from monitor.depot.rollups import worker as rollups
+from monitor.depot.series.delete import delete_series
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.failures.outcomes import worker
@@ -25,7 +26,6 @@ from monitor.failures.outcomes.coverage import DAY, ceiling, floor
 from monitor.failures.outcomes.read import RunOutcomes
 from monitor.models import Binding, MaintenanceWindow, OutcomeProgress, Run, Series, Site, Suite
 from monitor.models.run import JUDGED, State
-from monitor.series.delete import delete_series
 from tests.monitor.conftest import NOON
 from tests.monitor.pages import builders
 

@@ -16,8 +16,8 @@ from pytest_django.plugin import DjangoDbBlocker
 from monitor.models.role import UserRole
 from monitor.pages.http.read_form import MOST_BYTES
 from tests.conftest import empty_tables
-from tests.monitor.access.test_authorisation import rolled_back
-from tests.monitor.access.world import Identity, World, build
+from tests.monitor.depot.access.test_authorisation import rolled_back
+from tests.monitor.depot.access.world import Identity, World, build
 
 pytestmark = pytest.mark.django_db
 WIDE = "語"  # three bytes of UTF-8, nine in a form

@@ -14,8 +14,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from monitor.access.roles import Grant, grant, present_grants, usual_identity
 from monitor.accounts.environment import AUTH_TIME, LOGIN
+from monitor.depot.access.roles import Grant, grant, present_grants, usual_identity
 from monitor.models import Identity
 from monitor.models.role import UserRole, act_as
 from tests.monitor.accounts.logins import confirm, is_logged_in, log_in
