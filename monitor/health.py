@@ -13,10 +13,10 @@ from kombu.exceptions import OperationalError
 
 from monitor.celery import app
 from monitor.core.units import coarse_seconds
-from monitor.ingest.disk_guard import gauge
-from monitor.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
 from monitor.models import Heartbeat, Reporter, Series
 from monitor.models.reporter import HOME
+from monitor.runs.ingest.disk_guard import gauge
+from monitor.runs.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
 from monitor.supervisor.status import ServiceStatus, read_status
 
 _SILENT = {

@@ -17,8 +17,8 @@ from monitor.depot.series.deletion import prune_deletions
 from monitor.forecasts.choose_predictors import choose_predictors
 from monitor.forecasts.prune import prune_forecasts
 from monitor.forecasts.refresh import reset_outdated
-from monitor.ingest.pings import prune_starts
 from monitor.models import AuditEvent, PasskeyChallenge, ProviderLogout
+from monitor.runs.ingest.pings import prune_starts
 from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)

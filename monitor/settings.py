@@ -210,7 +210,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True  # of a broker that answers with errors: read-only, out of memory
-CELERY_WORKER_CONSUMER = "monitor.worker.consumer:ReconnectingConsumer"
+CELERY_WORKER_CONSUMER = "monitor.runs.worker.consumer:ReconnectingConsumer"
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = (
     False  # a run goes on while the broker is unavailable
 )

@@ -20,13 +20,13 @@ from monitor.depot.series import deletion
 from monitor.failures import attribute, classify_runs
 from monitor.failures.outcomes import worker as outcomes
 from monitor.forecasts import refresh
-from monitor.ledger import heartbeats
 from monitor.overview import standings
+from monitor.runs.ledger import heartbeats
+from monitor.runs.worker import deliver_spool, run_claimed
 from monitor.storage import compute as storage
 from monitor.traces import export as traces
 from monitor.webhooks import announce_sites
 from monitor.webhooks import deliver as webhooks
-from monitor.worker import deliver_spool, run_claimed
 
 
 @app.task(name="monitor.tasks.tick")

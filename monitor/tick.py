@@ -8,11 +8,11 @@ from django.db import transaction
 
 from monitor.alerts import deliver, evaluate
 from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
-from monitor.ledger import agent_runs, claim, heartbeats, holds, outside_runs
-from monitor.ledger.expand import expand
-from monitor.ledger.reap import reap, renew_leases
-from monitor.ledger.retry import retry
-from monitor.worker.dispatch import dispatch
+from monitor.runs.ledger import agent_runs, claim, heartbeats, holds, outside_runs
+from monitor.runs.ledger.expand import expand
+from monitor.runs.ledger.reap import reap, renew_leases
+from monitor.runs.ledger.retry import retry
+from monitor.runs.worker.dispatch import dispatch
 
 if TYPE_CHECKING:
     from datetime import datetime

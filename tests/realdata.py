@@ -20,8 +20,8 @@ from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns
 from forecasting.reading import swf
 from forecasting.reading.histories import Kind, RunHistory
 from forecasting.series import Observation
-from monitor.imports.formats.base import ImportedRun
-from monitor.imports.formats.tokio import Importer as Tokio
+from monitor.runs.imports.formats.base import ImportedRun
+from monitor.runs.imports.formats.tokio import Importer as Tokio
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 TOKIO = (

@@ -19,8 +19,6 @@ from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.alerts.concealed_urls import concealed_channels, sees_urls
 from monitor.alerts.conditions.base import ConditionError
 from monitor.depot.series.deletion import remove_series
-from monitor.imports import formats
-from monitor.ledger.maintenance_times import WindowTimes, time_errors
 from monitor.models import (
     Alert,
     AlertRule,
@@ -37,6 +35,8 @@ from monitor.models.alert import CHANGE_RULES
 from monitor.models.author import by
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.series import IMPORTED, REPORTED_PROBE
+from monitor.runs.imports import formats
+from monitor.runs.ledger.maintenance_times import WindowTimes, time_errors
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
 from reporters.schedule import InvalidSchedule, parse_schedule

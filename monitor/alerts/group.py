@@ -21,7 +21,6 @@ from monitor.alerts.rule_authors import tells_everything
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.failures.incidents import update_incidents
 from monitor.failures.suspicion import suspect_the_monitor
-from monitor.ledger import heartbeats
 from monitor.models import (
     Alert,
     AlertRule,
@@ -37,6 +36,7 @@ from monitor.models.alert import Event
 from monitor.models.incident import MONITOR, REPORTER, SERIES, IncidentAction
 from monitor.models.reporter import HOME
 from monitor.models.run import WITH_SIGNATURE
+from monitor.runs.ledger import heartbeats
 
 logger = logging.getLogger(__name__)
 SILENT_AFTER = timedelta(minutes=2)  # reporters exchange with the server every minute

@@ -17,12 +17,12 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Choice, Name, NameFilter, RowId, Time
-from monitor.ledger import holds as holding
-from monitor.ledger.holds import HoldError
 from monitor.models import Hold
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.role import identity_of
 from monitor.models.token import RUN
+from monitor.runs.ledger import holds as holding
+from monitor.runs.ledger.holds import HoldError
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

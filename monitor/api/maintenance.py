@@ -20,9 +20,13 @@ from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter, Time
 from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
 from monitor.availability.recompute import InvalidRecomputation
-from monitor.ledger import maintenance_announcements as announcements
-from monitor.ledger.maintenance_announcements import Announcement
-from monitor.ledger.maintenance_changes import (
+from monitor.models import MaintenanceWindow, Site
+from monitor.models.hold import MAX_REASON_CHARACTERS
+from monitor.models.maintenance_window import CHANGE_WINDOWS
+from monitor.models.token import RUN
+from monitor.runs.ledger import maintenance_announcements as announcements
+from monitor.runs.ledger.maintenance_announcements import Announcement
+from monitor.runs.ledger.maintenance_changes import (
     ForeignWindow,
     MaintenanceError,
     NotPermitted,
@@ -30,7 +34,7 @@ from monitor.ledger.maintenance_changes import (
     UnsuitableState,
     WindowExists,
 )
-from monitor.ledger.maintenance_listing import (
+from monitor.runs.ledger.maintenance_listing import (
     LONGEST_PERIOD,
     ListedWindow,
     MaintenanceState,
@@ -38,11 +42,7 @@ from monitor.ledger.maintenance_listing import (
     listed_window,
     listed_windows,
 )
-from monitor.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes
-from monitor.models import MaintenanceWindow, Site
-from monitor.models.hold import MAX_REASON_CHARACTERS
-from monitor.models.maintenance_window import CHANGE_WINDOWS
-from monitor.models.token import RUN
+from monitor.runs.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -24,16 +24,16 @@ from monitor.api.http.schemas import Body
 from monitor.api.http.store_reports import ReportsBusy, refuse_conflict, store
 from monitor.api.http.strict import parse_json
 from monitor.depot.access.ping_keys import NotReported, check_reported
-from monitor.ingest import pings
-from monitor.ingest.http_senders import SentReports
-from monitor.ingest.short_reports import RID_PATTERN
 from monitor.models import PingKey, Run, Series
 from monitor.models.token import REPORT
+from monitor.runs.ingest import pings
+from monitor.runs.ingest.http_senders import SentReports
+from monitor.runs.ingest.short_reports import RID_PATTERN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.ingest.service import ReportReceipt
+    from monitor.runs.ingest.service import ReportReceipt
 
 router = Router(tags=["reports"])
 START = "start"

@@ -20,9 +20,6 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_items, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter
-from monitor.fleet import enrolment
-from monitor.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
-from monitor.fleet.create import create_reporter as create
 from monitor.models import Reporter
 from monitor.models.natural_order import sort_name
 from monitor.models.reporter import MANAGE_REPORTERS
@@ -30,6 +27,9 @@ from monitor.models.token import MANAGE
 from monitor.overview import reporter_details as details
 from monitor.overview.reporters import ReporterState, ReporterSummary, run_counts
 from monitor.overview.reporters import list_reporters as summaries
+from monitor.runs.fleet import enrolment
+from monitor.runs.fleet.create import MAX_CAPACITY, ForeignSite, InvalidReporter
+from monitor.runs.fleet.create import create_reporter as create
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -19,16 +19,16 @@ from monitor.api.http.problems import problem
 from monitor.api.http.request_body import read_body, refusal
 from monitor.api.http.static_answer import StaticAnswer
 from monitor.api.http.store_reports import ReportsBusy, announced, receipt_fields, refuse_conflict, store
-from monitor.ingest import report_schema
-from monitor.ingest.http_senders import SentReports
 from monitor.models.token import REPORT
+from monitor.runs.ingest import report_schema
+from monitor.runs.ingest.http_senders import SentReports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.http import HttpRequest
 
-    from monitor.ingest.service import ReportReceipt
+    from monitor.runs.ingest.service import ReportReceipt
 
 router = Router(tags=["reports"])
 

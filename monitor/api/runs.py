@@ -20,12 +20,12 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Choice, Name, NameFilter
-from monitor.ledger.holds import HoldError, find_scope
-from monitor.ledger.run_now import run_all, run_now
 from monitor.models import ConflictingReport, Run, Series
 from monitor.models.hold import HoldKind
 from monitor.models.run import State
 from monitor.models.token import RUN
+from monitor.runs.ledger.holds import HoldError, find_scope
+from monitor.runs.ledger.run_now import run_all, run_now
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from monitor.api.http.filters import SeriesFilter, WindowFilter
 from monitor.api.http.lists import ListOut, Page, list_rows
-from monitor.ledger.slots import SlotState, in_slot_state, slot_state
 from monitor.models import Run
 from monitor.models.run import ENDED, State
+from monitor.runs.ledger.slots import SlotState, in_slot_state, slot_state
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

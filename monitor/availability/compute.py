@@ -18,11 +18,11 @@ from monitor.availability.profiles import CountedSeries, TestedService, rules_of
 from monitor.availability.results_sql import NO_RESULT, PASSED, Slots
 from monitor.availability.timelines import Integers, StatusSeconds, Timelines, TimelineStatus, status_seconds
 from monitor.failures.suspicion import suspicion_periods
-from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, ProfileVersion, Series, Site
+from monitor.runs.ledger.maintenance import planned_windows
 
 if TYPE_CHECKING:
-    from monitor.ledger.admission import OpenWindow
+    from monitor.runs.ledger.admission import OpenWindow
 
 DAY = timedelta(days=1)
 # One missed run is tolerated: a result is valid until the second slot after its own. Where there is none

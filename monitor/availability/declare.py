@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from monitor.availability.recompute import RecomputationRequest, recompute
-from monitor.ledger.maintenance_announcements import Announcement, announce, withdraw
-from monitor.ledger.maintenance_changes import Reason, declare
 from monitor.models import Site
+from monitor.runs.ledger.maintenance_announcements import Announcement, announce, withdraw
+from monitor.runs.ledger.maintenance_changes import Reason, declare
 
 if TYPE_CHECKING:
     from monitor.models import MaintenanceWindow, Recomputation

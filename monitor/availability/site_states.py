@@ -19,11 +19,11 @@ from monitor.availability.resource_results_sql import (
     known_resources,
     resource_results,
 )
-from monitor.ledger import maintenance
-from monitor.ledger.holds import describe_hold, last_ends_at_sites
 from monitor.models import Hold, Resource, Site
 from monitor.models.hold import HoldKind
 from monitor.models.natural_order import sort_name
+from monitor.runs.ledger import maintenance
+from monitor.runs.ledger.holds import describe_hold, last_ends_at_sites
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -13,7 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from monitor.core.db import server_version
 from monitor.core.db.timescale_extension import extension
-from monitor.ledger.audit import audit
+from monitor.runs.ledger.audit import audit
 
 VERSION = 1
 FILE = "manifest.json"

@@ -18,9 +18,9 @@ from monitor.charts.series_chart import RunChart
 from monitor.core.db.timestamps import moment
 from monitor.core.units import humanised
 from monitor.depot.series.segment_diff import segment_changes
-from monitor.ledger.maintenance import times_of
-from monitor.ledger.maintenance_times import occurrences
 from monitor.models import Alert, Hold, MaintenanceWindow
+from monitor.runs.ledger.maintenance import times_of
+from monitor.runs.ledger.maintenance_times import occurrences
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:

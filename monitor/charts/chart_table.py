@@ -12,7 +12,7 @@ from typing import Any
 
 from monitor.core.csvfile import to_csv
 from monitor.core.units import humanised
-from monitor.ledger.attribution import STATE_LABELS, outcome_label
+from monitor.runs.ledger.attribution import STATE_LABELS, outcome_label
 
 ROWS_A_PAGE = 30
 TIME = "time"  # the unit of a column of times

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitor.ledger.schedule import DAY, STEPS, ResourceDay, RunKind
+from monitor.runs.ledger.schedule import DAY, STEPS, ResourceDay, RunKind
 
 _WIDTH, _HEIGHT, _BARS, _LANE = (
     1440,

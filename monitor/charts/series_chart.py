@@ -27,10 +27,10 @@ from monitor.depot.samples import sample_arrays
 from monitor.depot.series.segment_diff import segment_changes
 from monitor.depot.series.segment_history import Boundary
 from monitor.forecasts.defaults import METHOD
-from monitor.ledger.attribution import outcome_label
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import ENDED, State
+from monitor.runs.ledger.attribution import outcome_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,8 +11,8 @@ from itertools import groupby
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from monitor.ledger.attribution import Fault
 from monitor.models.run import State
+from monitor.runs.ledger.attribution import Fault
 
 _STEP, _HEIGHT = 4, 14
 # The stroke of a run in a trend, by fault: class and vertical middle; the style sheet sets the height.

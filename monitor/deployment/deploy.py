@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from monitor.deployment.heartbeat import await_heartbeat
 from monitor.deployment.site_host import DeploymentFault, SiteHost
-from monitor.fleet.enrolment import create_code
-from monitor.fleet.exchange import EXCHANGE_SECONDS
 from monitor.models import Deployment, Reporter, ReporterKey
+from monitor.runs.fleet.enrolment import create_code
+from monitor.runs.fleet.exchange import EXCHANGE_SECONDS
 from reporters import resolve
 from reporters.config import ResourceConfig
 from reporters.remote.commands.install import UNCHANGED

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from monitor.deployment.deploy import shell_of
 from monitor.deployment.site_host import SiteHost
-from monitor.fleet.enrolment import revoke
+from monitor.runs.fleet.enrolment import revoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable

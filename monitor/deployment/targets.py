@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from monitor.fleet.create import InvalidReporter, create_reporter
 from monitor.models import Deployment, Reporter, Site
+from monitor.runs.fleet.create import InvalidReporter, create_reporter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,9 +13,9 @@ import numpy as np
 
 from monitor.depot.series.segment_diff import segment_changes
 from monitor.failures.episodes import FailureEpisode, JudgedRun, episodes
-from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, FailureSignature, Run, Segment
 from monitor.models.run import JUDGED, State
+from monitor.runs.ledger.maintenance import planned_windows
 
 if TYPE_CHECKING:
     from monitor.failures.outcomes.read import RunOutcomes

@@ -22,12 +22,12 @@ from django.db.models import (
     When,
 )
 
-from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding
 from monitor.models.run import WITH_SIGNATURE
+from monitor.runs.ledger.maintenance import planned_windows
 
 if TYPE_CHECKING:
-    from monitor.ledger.admission import OpenWindow
+    from monitor.runs.ledger.admission import OpenWindow
 
 Period = tuple[datetime, datetime]  # from its start until just before its end
 

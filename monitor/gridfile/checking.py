@@ -29,12 +29,12 @@ from monitor.gridfile.definition import (
     SuiteDefinition,
 )
 from monitor.gridfile.format import WORD, GridFile, MaintenanceEntry
-from monitor.imports import formats
-from monitor.ledger import maintenance_times
-from monitor.ledger.maintenance_changes import DECLARED
 from monitor.models.alert import DEFAULT_PREFIX
 from monitor.models.reporter import HOME
 from monitor.models.series import IMPORTED, REPORTED_PROBE, STARTS_RUNS
+from monitor.runs.imports import formats
+from monitor.runs.ledger import maintenance_times
+from monitor.runs.ledger.maintenance_changes import DECLARED
 from probes.base import InvalidParameters, Probe
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule
 

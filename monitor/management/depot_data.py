@@ -17,9 +17,9 @@ from monitor.core.db.timescale_extension import TimescaleUnavailable
 from monitor.core.units import humanised
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.dry_run import preview_retention
-from monitor.ingest.reparse import ReparseCounts, reparse
 from monitor.management.time_options import parse_time
 from monitor.models import Series
+from monitor.runs.ingest.reparse import ReparseCounts, reparse
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

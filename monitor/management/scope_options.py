@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from monitor.ledger.holds import HoldError, find_scope
 from monitor.models.hold import HoldKind, Scope
+from monitor.runs.ledger.holds import HoldError, find_scope
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from monitor.ingest import counts
+from monitor.runs.ingest import counts
 from monitor.traces import export as traces
 
 

@@ -13,14 +13,14 @@ from redis.exceptions import RedisError
 from monitor.celery import app
 from monitor.core.counters import counters
 from monitor.health import supervised
-from monitor.ingest.disk_guard import gauge
-from monitor.ledger.heartbeats import HOME_REPORTER
 from monitor.metrics import definitions as of
 from monitor.metrics import service_sql
 from monitor.metrics.text_format import Family
 from monitor.models import Alert, EndedRun, Heartbeat, Notification, Run, Webhook, WebhookDelivery
 from monitor.models.run import IN_FLIGHT, State
 from monitor.models.webhook import DeliveryState
+from monitor.runs.ingest.disk_guard import gauge
+from monitor.runs.ledger.heartbeats import HOME_REPORTER
 from reporters.remote import VERSION
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ RETURN CASE
 END
 """
 
-# The same as ``monitor.ledger.transitions.ALLOWED``.
+# The same as ``monitor.runs.ledger.transitions.ALLOWED``.
 _REPORTED = ("passed", "failed", "broken", "no_data", "timed_out", "skipped")
 _ALLOWED = {
     "expected": ("claimed", "missed", *_REPORTED),

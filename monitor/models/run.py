@@ -63,7 +63,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(has_row(Series.objects.visible_to(user).filter(pk=models.OuterRef("series"))))
 
     def of_workers(self) -> RunQuerySet:
-        """Return the runs of Celery workers; ``monitor.ledger.agent_runs`` has those of agents."""
+        """Return the runs of Celery workers; ``monitor.runs.ledger.agent_runs`` has those of agents."""
         return self.filter(series__reporter__site=None).exclude(series__probe=REPORTED_PROBE)
 
     def from_outside(self) -> RunQuerySet:

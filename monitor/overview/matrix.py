@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 import probes
 from monitor.availability.report import present_months
 from monitor.core.db.timestamps import moment
-from monitor.ledger.maintenance import ShownWindow, open_for_user
 from monitor.models import Binding, Hold, Series, Suite
 from monitor.models.hold import HoldKind
 from monitor.overview import latest
@@ -66,6 +65,7 @@ from monitor.overview.summary import (
     is_any_of,
     maintenance_at,
 )
+from monitor.runs.ledger.maintenance import ShownWindow, open_for_user
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, Exists, Max, OuterRef, Q
 
-from monitor.fleet.exchange import EXCHANGE_SECONDS
-from monitor.ledger import heartbeats
 from monitor.models import Alert, Heartbeat, Hold, Reporter, ReporterKey, ReporterStatus, Run, Series
 from monitor.models.hold import HoldKind
 from monitor.models.reporter import PolicyStatus
@@ -26,6 +24,8 @@ from monitor.models.series import REPORTED_PROBE
 from monitor.models.visibility import has_row
 from monitor.overview.latest import LETTERS
 from monitor.overview.standings import stored_states, visible_groups
+from monitor.runs.fleet.exchange import EXCHANGE_SECONDS
+from monitor.runs.ledger import heartbeats
 from reporters.remote import archive
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
-from monitor.ledger.attribution import outcome_label
 from monitor.models import FailureSignature, Incident, Resource, Run, Series, Site, Suite
 from monitor.models.natural_order import UNINDEXED_ORDER
 from monitor.models.visibility import sees_all
+from monitor.runs.ledger.attribution import outcome_label
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

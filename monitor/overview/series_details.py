@@ -18,12 +18,12 @@ from monitor.depot.samples.read import newest_values
 from monitor.depot.series.segments import current_metrics
 from monitor.depot.series.staleness import Staleness, allowed_age, freshness
 from monitor.forecasts.defaults import LEVEL
-from monitor.ledger.attribution import Fault, fault, outcome_label
-from monitor.ledger.holds import covering_holds
 from monitor.models import Alert, ForecastState, Hold, Reporter, Resource, Run, Series
 from monitor.models.run import State
 from monitor.models.series import IMPORTED, SeriesQuerySet
 from monitor.overview.latest import newest_runs, recent_runs, skipped_runs
+from monitor.runs.ledger.attribution import Fault, fault, outcome_label
+from monitor.runs.ledger.holds import covering_holds
 from reporters.remote.policy.site_policy import PREFIX as POLICY_PREFIX
 
 SPARKLINE_VALUES = 30

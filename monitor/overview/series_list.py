@@ -13,13 +13,13 @@ from django.db.models import Q
 
 import probes
 from monitor.depot.series.kinds import of_kind
-from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models import Binding, Reporter, Series, Site, Suite
 from monitor.models.natural_order import UNINDEXED_ORDER, sort_name
 from monitor.models.run import DID_NOT_PASS
 from monitor.overview import latest, standings
 from monitor.overview.search import with_words, words_of
 from monitor.overview.series_details import SeriesCell, cell_at, series_runs, sites_of_failures
+from monitor.runs.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.core.db.timestamps import micros
-from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.overview import latest
 from monitor.overview.column_arrays import NEVER
+from monitor.runs.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

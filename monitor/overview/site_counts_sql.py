@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from psycopg.rows import RowFactory, class_row, tuple_row
 
 from monitor.core.db import binary
-from monitor.ledger.attribution import GRID_FAILURES
 from monitor.models.series import IMPORTED, VISIBLE, visibility
 from monitor.overview.latest_sql import current_rows
+from monitor.runs.ledger.attribution import GRID_FAILURES
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

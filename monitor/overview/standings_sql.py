@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 from monitor.models.latest_run import TREND_RUNS
 from monitor.models.run import State
 from monitor.models.series import IMPORTED
@@ -17,6 +16,7 @@ from monitor.overview.series_states import (
     STALE,
     UNKNOWN,
 )
+from monitor.runs.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES
 
 KEPT = "interval '2 hours'"  # outcomes are counted for so long
 

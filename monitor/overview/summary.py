@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, outcome_label
-from monitor.ledger.maintenance import ShownWindow
 from monitor.models import Run, Series
 from monitor.models.run import ENDED, State
 from monitor.overview.incidents import CurrentIncidents
 from monitor.overview.latest import LETTERS
 from monitor.overview.series_details import LastRun, SeriesRuns, series_runs
 from monitor.overview.series_states import LAST_HOUR, OURS, SeriesStates
+from monitor.runs.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, outcome_label
+from monitor.runs.ledger.maintenance import ShownWindow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,13 +13,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from monitor.core.units import counted
-from monitor.ledger import holds as holding
-from monitor.ledger.hold_history import HoldableScopes, hold_events, holdable_scopes
-from monitor.ledger.hold_preview import preview_hold
-from monitor.ledger.holds import HoldError, NotAllowed, UnknownScope, hold_progress
-from monitor.ledger.maintenance import open_and_planned
-from monitor.ledger.maintenance_status import feed_statuses, latest_changes
-from monitor.ledger.run_now import run_all, run_now
 from monitor.models import Hold, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.maintenance_window import CHANGE_WINDOWS
@@ -30,6 +23,13 @@ from monitor.pages.http.hold_form import HOURS, hold_form_context, read_end
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.runs.ledger import holds as holding
+from monitor.runs.ledger.hold_history import HoldableScopes, hold_events, holdable_scopes
+from monitor.runs.ledger.hold_preview import preview_hold
+from monitor.runs.ledger.holds import HoldError, NotAllowed, UnknownScope, hold_progress
+from monitor.runs.ledger.maintenance import open_and_planned
+from monitor.runs.ledger.maintenance_status import feed_statuses, latest_changes
+from monitor.runs.ledger.run_now import run_all, run_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,19 +15,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
 from monitor.availability.recompute import InvalidRecomputation
-from monitor.ledger import maintenance_announcements as announcements
-from monitor.ledger.maintenance import times_of
-from monitor.ledger.maintenance_announcements import check_may_announce
-from monitor.ledger.maintenance_calendar import CONTENT_TYPE, calendar_for_user
-from monitor.ledger.maintenance_changes import (
-    DECLARED,
-    MaintenanceError,
-    NotPermitted,
-    Reason,
-)
-from monitor.ledger.maintenance_listing import MaintenanceState, listed_window
-from monitor.ledger.maintenance_status import window_changes
-from monitor.ledger.maintenance_times import Occurrence, next_occurrences
 from monitor.models import MaintenanceWindow, Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_window import CHANGE_WINDOWS
@@ -36,12 +23,25 @@ from monitor.pages.http.access import check_manageable, managers_only, members_o
 from monitor.pages.http.maintenance_form import MaintenanceForm, initial_values, local_text
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import zone, zone_name, zone_names
+from monitor.runs.ledger import maintenance_announcements as announcements
+from monitor.runs.ledger.maintenance import times_of
+from monitor.runs.ledger.maintenance_announcements import check_may_announce
+from monitor.runs.ledger.maintenance_calendar import CONTENT_TYPE, calendar_for_user
+from monitor.runs.ledger.maintenance_changes import (
+    DECLARED,
+    MaintenanceError,
+    NotPermitted,
+    Reason,
+)
+from monitor.runs.ledger.maintenance_listing import MaintenanceState, listed_window
+from monitor.runs.ledger.maintenance_status import window_changes
+from monitor.runs.ledger.maintenance_times import Occurrence, next_occurrences
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from monitor.ledger.maintenance_times import WindowTimes
+    from monitor.runs.ledger.maintenance_times import WindowTimes
 
 OCCURRENCES = 5  # of a preview
 MOST_CHANGES = 50

@@ -13,7 +13,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from monitor.alerts.listing import listed
-from monitor.fleet import enrolment
 from monitor.models import Alert, Reporter
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import OPERATE, may_manage_somewhere
@@ -24,6 +23,7 @@ from monitor.pages.http.access import check_manageable, managers_only, members_o
 from monitor.pages.http.crumbs import crumbs_of
 from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.runs.fleet import enrolment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

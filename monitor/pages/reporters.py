@@ -12,7 +12,6 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from monitor.fleet.create import ForeignSite, InvalidReporter, create_reporter
 from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import may_manage_somewhere
@@ -22,6 +21,7 @@ from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.runs.fleet.create import ForeignSite, InvalidReporter, create_reporter
 
 if TYPE_CHECKING:
     from datetime import datetime

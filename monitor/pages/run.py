@@ -21,8 +21,6 @@ from monitor.failures.attribute import explained
 from monitor.failures.incidents import earlier, earlier_of_signature, incident_of
 from monitor.failures.run_differences import run_differences
 from monitor.failures.same_failure import same_failure
-from monitor.ledger.attribution import outcome_label
-from monitor.ledger.skip_causes import skip_causes
 from monitor.models import (
     ChainRecord,
     ConflictingReport,
@@ -39,6 +37,8 @@ from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.parts import compute, has_failed
 from monitor.pages.http.updates import live
 from monitor.performance.expected_durations import expected_durations
+from monitor.runs.ledger.attribution import outcome_label
+from monitor.runs.ledger.skip_causes import skip_causes
 from reporters.report import LEVELS
 
 if TYPE_CHECKING:

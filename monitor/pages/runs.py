@@ -23,14 +23,14 @@ from monitor.failures.run_list import (
     selected_runs,
 )
 from monitor.failures.run_table import run_table_csv
-from monitor.ledger.attribution import outcome_label
-from monitor.ledger.skip_causes import skip_causes
 from monitor.models import FailureSignature, Resource, Site
 from monitor.models.run import ENDED
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
+from monitor.runs.ledger.attribution import outcome_label
+from monitor.runs.ledger.skip_causes import skip_causes
 from monitor.templatetags.components import FilterField
 
 if TYPE_CHECKING:

@@ -16,7 +16,13 @@ from monitor.api.http.few_at_once import few_at_once
 from monitor.charts.day_timeline import day_timeline
 from monitor.charts.time_range import InvalidRange, page_time
 from monitor.core.csvfile import to_csv
-from monitor.ledger.schedule import (
+from monitor.models import Binding
+from monitor.pages.http.access import members_only
+from monitor.pages.http.navigation import NavigationEntry
+from monitor.pages.http.paging import page_number
+from monitor.pages.http.parts import compute
+from monitor.pages.http.reader import zone
+from monitor.runs.ledger.schedule import (
     DAY,
     STEP,
     STEPS,
@@ -26,12 +32,6 @@ from monitor.ledger.schedule import (
     runs_at,
     visible_resources,
 )
-from monitor.models import Binding
-from monitor.pages.http.access import members_only
-from monitor.pages.http.navigation import NavigationEntry
-from monitor.pages.http.paging import page_number
-from monitor.pages.http.parts import compute
-from monitor.pages.http.reader import zone
 
 if TYPE_CHECKING:
     from monitor.models import Resource

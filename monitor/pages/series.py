@@ -29,9 +29,6 @@ from monitor.depot.series.segment_history import segment_starts
 from monitor.depot.series.segments import SegmentStatus, segment_status
 from monitor.depot.series.staleness import Staleness
 from monitor.forecasts.series_outlook import NextRunOutlook, outlook
-from monitor.ledger.holds import HoldError, hold_progress
-from monitor.ledger.maintenance import open_for_series
-from monitor.ledger.run_now import run_now
 from monitor.models import Alert, Hold, Metric, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.reporter import MANAGE_REPORTERS
@@ -44,6 +41,9 @@ from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range, zone
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.runs.ledger.holds import HoldError, hold_progress
+from monitor.runs.ledger.maintenance import open_for_series
+from monitor.runs.ledger.run_now import run_now
 from monitor.templatetags.components import FilterField
 from probes.base import ProbeError
 

@@ -8,7 +8,6 @@ from django.urls import path
 from django.utils import timezone
 
 import probes
-from monitor.ledger.attribution import outcome_label
 from monitor.models import Reporter, Suite
 from monitor.models.run import ENDED
 from monitor.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
@@ -18,6 +17,7 @@ from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import default_filters
 from monitor.pages.http.updates import digest_of, is_current, live
+from monitor.runs.ledger.attribution import outcome_label
 from monitor.templatetags.components import FilterField
 
 FILTERS = ("text", "site", "suite", "probe", "kind", "reporter", "state", "category", "order")

@@ -7,7 +7,6 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path, reverse
 from django.utils import timezone
 
-from monitor.ledger.attribution import outcome_label
 from monitor.models import Series
 from monitor.models.run import ENDED
 from monitor.overview.run_list import list_runs
@@ -15,6 +14,7 @@ from monitor.pages.http.access import members_only
 from monitor.pages.http.paging import page_number
 from monitor.pages.http.parts import compute
 from monitor.pages.http.reader import time_range
+from monitor.runs.ledger.attribution import outcome_label
 from monitor.templatetags.components import FilterField
 
 

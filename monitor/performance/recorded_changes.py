@@ -13,9 +13,9 @@ from django.db.models import Q
 
 from monitor.core.db.timestamps import moment
 from monitor.depot.series.segment_diff import segment_changes
-from monitor.ledger.maintenance import planned_windows
 from monitor.models import Binding, RawReport, Segment
 from monitor.performance.matched_changes import ChangePoint, RecordedChange
+from monitor.runs.ledger.maintenance import planned_windows
 
 if TYPE_CHECKING:
     from monitor.models import Series

@@ -22,8 +22,8 @@ from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
 from monitor.core import units
 from monitor.depot.series.staleness import Staleness
 from monitor.health import HealthProblem
-from monitor.ledger.attribution import outcome_label
 from monitor.models.audit_event import VIEW_AUDIT
+from monitor.runs.ledger.attribution import outcome_label
 from monitor.templatetags.gridcast import ICONS, ago
 
 register = template.Library()

@@ -21,10 +21,10 @@ from monitor.core import units
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.depot.series.segment_diff import parameter_text
 from monitor.depot.series.staleness import Staleness
-from monitor.ledger import attribution
 from monitor.models.passkey import logs_in_without_password
 from monitor.models.run import State
 from monitor.overview.reporters import ReporterState
+from monitor.runs.ledger import attribution
 
 _CODE = re.compile(r"(`{1,2})([^`]+)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")

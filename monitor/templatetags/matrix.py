@@ -15,12 +15,12 @@ from django.utils.safestring import SafeString, mark_safe
 
 from monitor.charts import svg
 from monitor.depot.series.staleness import Staleness
-from monitor.ledger.attribution import Fault
 from monitor.models.run import State
 from monitor.overview import series_states
 from monitor.overview.matrix_cell import MatrixCell
 from monitor.overview.matrix_content import SiteRow
 from monitor.overview.series_details import SeriesCell
+from monitor.runs.ledger.attribution import Fault
 from monitor.templatetags.gridcast import ICONS, ago, deviation
 
 register = template.Library()

@@ -20,17 +20,17 @@ from django.conf import settings
 from monitor.core.counters import counters
 from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.core.retry_after import MAY_ASK, retry_after_seconds
-from monitor.ledger import ended_runs
 from monitor.models import RawReport, RunSubscriber
 from monitor.models.run import REPORTED, State
 from monitor.models.run_feed import TRACES
+from monitor.runs.ledger import ended_runs
 from reporters.report import ReportError
 
 if TYPE_CHECKING:
     import requests
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from monitor.ledger.ended_runs import EndedRunEvent
+    from monitor.runs.ledger.ended_runs import EndedRunEvent
     from reporters.report import Report
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from reporters.report import rfc3339
 if TYPE_CHECKING:
     import uuid
 
-    from monitor.ledger.ended_runs import EndedRunEvent
+    from monitor.runs.ledger.ended_runs import EndedRunEvent
     from reporters.report import Failure, Report, StageTiming
 
 _SERVICE = Resource({"service.name": "gridcast", "service.version": VERSION})

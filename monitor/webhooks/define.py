@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 from django.db import models, transaction
 
 from monitor.depot.access.audit_trail import note
-from monitor.ledger import ended_runs
 from monitor.models import Site, Suite, Webhook, WebhookReceiver
 from monitor.models.author import by
 from monitor.models.run_feed import WEBHOOKS
 from monitor.models.webhook import SUBSCRIBABLE, EventType
+from monitor.runs.ledger import ended_runs
 from monitor.webhooks import destination
 from monitor.webhooks.destination import InvalidUrl
 from monitor.webhooks.signature import VARIABLES

@@ -12,14 +12,14 @@ from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
 
-from monitor.ledger import ended_runs
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.run_feed import WEBHOOKS
 from monitor.models.webhook import DeliveryState, EventType
+from monitor.runs.ledger import ended_runs
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:
-    from monitor.ledger.ended_runs import EndedRunEvent
+    from monitor.runs.ledger.ended_runs import EndedRunEvent
 
 MOST_PENDING = 100_000  # of one webhook; further messages are dead at once
 

@@ -29,7 +29,6 @@ from monitor.depot.samples import formats
 from monitor.depot.series.current_segment import store_current_segments
 from monitor.depot.series.segments import next_identities
 from monitor.forecasts.scoreboard_csv import PARTS
-from monitor.ingest.service import ingest
 from monitor.models import (
     Alert,
     ApiToken,
@@ -48,6 +47,7 @@ from monitor.models import (
 )
 from monitor.models.token import READ
 from monitor.pages.http.guides import guide_files
+from monitor.runs.ingest.service import ingest
 from monitor.storage.compute import refresh_verdicts
 from reporters import report as wire
 from tests.bench import long_series, pages, wide_grid

@@ -17,8 +17,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import Run
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, interleaved

@@ -15,9 +15,9 @@ from monitor.depot.rollups.worker import rebuild
 from monitor.forecasts.metric_state import followed
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest_all
 from monitor.models import ForecastState, Metric, PendingChange, Series, SuccessState
 from monitor.overview import latest_sql
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.bench.base import seconds

@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from monitor.core.db import partitions
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ledger import agent_runs
 from monitor.models import Heartbeat, Reporter, ReporterStatus, Run, Series, Site
 from monitor.models.run import State
+from monitor.runs.ledger import agent_runs
 from monitor.tick import tick
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds

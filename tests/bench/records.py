@@ -6,11 +6,11 @@ import statistics
 import uuid
 from collections.abc import Sequence
 
-from monitor.ingest.audit_chains import audit_chains
-from monitor.ingest.chains import ingest_parts
-from monitor.ingest.service import ingest_all
 from monitor.models import Reporter
 from monitor.models.reporter import HOME
+from monitor.runs.ingest.audit_chains import audit_chains
+from monitor.runs.ingest.chains import ingest_parts
+from monitor.runs.ingest.service import ingest_all
 from reporters.spool.notes import StartNote
 from reporters.spool.records import REPORT, START, Part, Record, next_record
 from tests.bench import ingest

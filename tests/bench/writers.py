@@ -23,9 +23,9 @@ from monitor.depot.samples.pairing import paired
 from monitor.forecasts.defaults import HEADLINE
 from monitor.forecasts.query import ForecastQuestion, answer_question
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest_all
 from monitor.models import RawReport, Series, Suite
 from monitor.overview.latest import latest
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.bench import forecasts, years

@@ -11,10 +11,10 @@ from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.depot.series.segments import current_bindings
 from monitor.forecasts.issue import issue
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import ApiToken, Forecast, Metric, Reporter, Series, SuccessState
 from monitor.models.reporter import HOME
 from monitor.models.token import OUTCOME, READ, REPORT
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report

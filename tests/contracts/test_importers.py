@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.depot.series.segments import segment_status
-from monitor.imports import formats
-from monitor.imports.as_report import build_report, encode_report
-from monitor.imports.formats.base import (
+from monitor.models import Run, Sample, Series
+from monitor.models.run import State
+from monitor.runs.imports import formats
+from monitor.runs.imports.as_report import build_report, encode_report
+from monitor.runs.imports.formats.base import (
     ImportedRun,
     InvalidOption,
     Item,
@@ -26,10 +28,8 @@ from monitor.imports.formats.base import (
     UnknownImporter,
     Unreadable,
 )
-from monitor.imports.run import ImportListener, ImportTally, import_history
-from monitor.imports.targets import Destination, Target
-from monitor.models import Run, Sample, Series
-from monitor.models.run import State
+from monitor.runs.imports.run import ImportListener, ImportTally, import_history
+from monitor.runs.imports.targets import Destination, Target
 from reporters import report as wire
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -217,7 +217,7 @@ def test_an_unknown_kind_imports_no_module() -> None:
 
 def test_importers_do_not_import_django() -> None:
     program = (
-        "import sys; from monitor.imports import formats; [formats.load(kind) for kind in formats.names()];"
-        " sys.exit('django' in sys.modules)"
+        "import sys; from monitor.runs.imports import formats;"
+        " [formats.load(kind) for kind in formats.names()]; sys.exit('django' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

@@ -24,10 +24,10 @@ from monitor.alerts.conditions.base import AlertCondition
 from monitor.alerts.reporter_conditions.base import ReporterCondition
 from monitor.depot.samples import formats as exports
 from monitor.depot.samples.formats.base import Export
-from monitor.imports import formats as imports
-from monitor.imports.formats.base import Importer
-from monitor.ledger import maintenance_feeds
-from monitor.ledger.maintenance_feeds.base import MaintenanceFeed
+from monitor.runs.imports import formats as imports
+from monitor.runs.imports.formats.base import Importer
+from monitor.runs.ledger import maintenance_feeds
+from monitor.runs.ledger.maintenance_feeds.base import MaintenanceFeed
 from probes.base import Probe
 from reporters import batch, shells, transfers
 from reporters.base import BatchSystem, FileTransfer, ResourceShell
@@ -63,7 +63,7 @@ CONTRACTS: dict[ModuleType, type] = {
 PACKAGES = {"forecasting", "monitor", "probes", "reporters"}
 VALUES = {
     "monitor.api",
-    "monitor.ledger.admission.rules",
+    "monitor.runs.ledger.admission.rules",
     "monitor.pages",
     "monitor.testbed.storage.profiles",
     "monitor.testbed.weather.profiles",

@@ -15,9 +15,9 @@ import probes
 from forecasting import methods
 from monitor.alerts import channels, conditions, reporter_conditions
 from monitor.depot.samples import formats as exports
-from monitor.imports import formats as imports
 from monitor.models import AlertRule, Run, Series
 from monitor.models.role import UserRole
+from monitor.runs.imports import formats as imports
 from tests.monitor.pages import builders
 from tests.monitor.pages.test_settings_series import seen_of, sent
 from tests.monitor.receivers import RECEIVERS

@@ -10,10 +10,10 @@ from django.db import transaction
 from django.test import Client
 
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ledger.expand import expand
 from monitor.models import ApiToken, Heartbeat, Reporter, Series
 from monitor.models.reporter import HOME
 from monitor.models.token import MANAGE, REPORT
+from monitor.runs.ledger.expand import expand
 from reporters.config import ResourceConfig
 
 NAME = "backup"

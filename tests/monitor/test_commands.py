@@ -16,10 +16,10 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from monitor.ledger import heartbeats
-from monitor.ledger.run_now import run_now
 from monitor.management.recorded_commands import RecordingUtility
 from monitor.models import ApiToken, Reporter, Series
+from monitor.runs.ledger import heartbeats
+from monitor.runs.ledger.run_now import run_now
 
 ROOT = Path(__file__).resolve().parents[2]
 

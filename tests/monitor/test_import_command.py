@@ -25,15 +25,15 @@ from monitor.depot.series.segments import segment_status
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile import depot, exporting, loading
-from monitor.imports import formats
-from monitor.imports.run import BATCH, ImportListener, import_history
-from monitor.imports.targets import Target
-from monitor.ledger.holds import InvalidRequest
-from monitor.ledger.run_now import run_now
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
+from monitor.runs.imports import formats
+from monitor.runs.imports.run import BATCH, ImportListener, import_history
+from monitor.runs.imports.targets import Target
+from monitor.runs.ledger.holds import InvalidRequest
+from monitor.runs.ledger.run_now import run_now
 from tests.by_night import by_night
-from tests.monitor.imports.formats.reading import (
+from tests.monitor.runs.imports.formats.reading import (
     AZURE,
     LANL,
     MACHINES,

@@ -8,11 +8,11 @@ from django.db import connection
 
 from monitor import tick
 from monitor.core.db.advisory_locks import AdvisoryLock
-from monitor.ledger import heartbeats
-from monitor.ledger.expand import AHEAD
-from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
+from monitor.runs.ledger import heartbeats
+from monitor.runs.ledger.expand import AHEAD
+from monitor.runs.ledger.run_now import run_now
 
 MINUTE = timedelta(minutes=1)
 EVERY_MINUTE_AHEAD = AHEAD // MINUTE

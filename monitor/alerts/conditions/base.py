@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from monitor.ledger.attribution import outcome_label
 from monitor.models.run import DID_NOT_PASS, IN_FLIGHT, State
+from monitor.runs.ledger.attribution import outcome_label
 
 if TYPE_CHECKING:
     import uuid

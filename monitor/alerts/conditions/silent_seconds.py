@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from monitor.alerts.conditions.base import REPORTED_HERE, ConditionInput, Verdict, timestamp
 from monitor.core.units import coarse_seconds
-from monitor.ledger.attribution import outcome_label
+from monitor.runs.ledger.attribution import outcome_label
 
 
 class Condition:

@@ -10,8 +10,6 @@ from ninja.security import HttpBearer, SessionAuth
 
 from monitor.accounts.factor_duty import factor_duty
 from monitor.api.http.problems import Refused
-from monitor.fleet import tokens
-from monitor.ingest.group_commit import GroupCommit
 from monitor.models import ApiToken, ReporterKey, Series
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.audit_event import VIEW_AUDIT
@@ -22,6 +20,8 @@ from monitor.models.role import reads_measurements
 from monitor.models.site import OPERATE, may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
 from monitor.models.webhook import MANAGE_WEBHOOKS
+from monitor.runs.fleet import tokens
+from monitor.runs.ingest.group_commit import GroupCommit
 from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 from ninja import Schema
 
 from monitor.api.http.problems import Refused
-from monitor.ledger import holds as holding
-from monitor.ledger.holds import AlreadyHeld, HoldError, NotAllowed, NotHeld, RunHeld, UnknownScope
 from monitor.models import Hold
 from monitor.models.hold import HoldKind, HoldMode
+from monitor.runs.ledger import holds as holding
+from monitor.runs.ledger.holds import AlreadyHeld, HoldError, NotAllowed, NotHeld, RunHeld, UnknownScope
 
 _STATUS: dict[type[HoldError], tuple[int, str]] = {
     UnknownScope: (404, "unknown_scope"),

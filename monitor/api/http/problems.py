@@ -16,7 +16,7 @@ from monitor.core.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped
 from monitor.core.log import request_id
 from monitor.core.statement_timeout import is_cancelled
 from monitor.forecasts.not_ready import NotReady
-from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull
+from monitor.runs.ingest.disk_guard import RETRY_SECONDS, DepotFull
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -6,16 +6,16 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from monitor.api.http.problems import Refused, problem
-from monitor.ingest.group_commit import QueueFull
-from monitor.ingest.http_senders import IngestBusy, SentReports, sender_commit
-from monitor.ingest.service import SlotsTaken
+from monitor.runs.ingest.group_commit import QueueFull
+from monitor.runs.ingest.http_senders import IngestBusy, SentReports, sender_commit
+from monitor.runs.ingest.service import SlotsTaken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.ingest.service import ReportReceipt
+    from monitor.runs.ingest.service import ReportReceipt
 
 BUSY_SECONDS = 1
 _ERROR_CHARACTERS = 500

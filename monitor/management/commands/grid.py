@@ -12,10 +12,10 @@ from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
 from monitor.gridfile.loading import STDIN, DepotNames
 from monitor.gridfile.problems import NOUNS
-from monitor.ledger.holds import RunHeld
-from monitor.ledger.run_now import run_now
 from monitor.management.caller import caller_name
 from monitor.models import Series
+from monitor.runs.ledger.holds import RunHeld
+from monitor.runs.ledger.run_now import run_now
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

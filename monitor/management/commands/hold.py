@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.ledger.holds import HoldError, describe_hold, hold, hold_progress, resume
 from monitor.management.caller import caller_name
 from monitor.management.scope_options import add_scope_options, scope_from_options
 from monitor.management.time_options import parse_time
 from monitor.models import Hold
 from monitor.models.hold import HoldMode
+from monitor.runs.ledger.holds import HoldError, describe_hold, hold, hold_progress, resume
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError
 
-from monitor.imports import formats
-from monitor.imports.formats.base import ImporterError, MalformedRecord, Unreadable
-from monitor.imports.formats.opening import STDIN, open_input
-from monitor.imports.formats.text import printable
-from monitor.imports.preview import SeriesPreview, preview
-from monitor.imports.run import ImportListener, ImportStopped, ImportTally, import_history
-from monitor.imports.targets import ImportRefused, Target
-from monitor.ingest.disk_guard import DepotFull
 from monitor.models.series import Measures
+from monitor.runs.imports import formats
+from monitor.runs.imports.formats.base import ImporterError, MalformedRecord, Unreadable
+from monitor.runs.imports.formats.opening import STDIN, open_input
+from monitor.runs.imports.formats.text import printable
+from monitor.runs.imports.preview import SeriesPreview, preview
+from monitor.runs.imports.run import ImportListener, ImportStopped, ImportTally, import_history
+from monitor.runs.imports.targets import ImportRefused, Target
+from monitor.runs.ingest.disk_guard import DepotFull
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from typing import BinaryIO
 
-    from monitor.imports.formats.base import Importer, Option
+    from monitor.runs.imports.formats.base import Importer, Option
 
 MAX_SHOWN = 20  # malformed records
 PROGRESS_SECONDS = 2.0

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.ingest.audit_chains import audit_chains
-from monitor.ledger.audit import audit
 from monitor.models import Reporter
+from monitor.runs.ingest.audit_chains import audit_chains
+from monitor.runs.ledger.audit import audit
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

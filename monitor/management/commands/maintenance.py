@@ -16,15 +16,15 @@ from django.utils.text import slugify
 
 from monitor.availability.declare import declare_and_recompute
 from monitor.availability.recompute import InvalidRecomputation, describe_change
-from monitor.ledger import maintenance_feeds
-from monitor.ledger.maintenance_calendar import calendar_of
-from monitor.ledger.maintenance_changes import MaintenanceError, Reason
-from monitor.ledger.maintenance_feeds.base import FeedContent, InvalidFeed
-from monitor.ledger.maintenance_import import WindowImport, horizon_at, import_windows, site_names
-from monitor.ledger.read_feed import STDIN, is_url, read_feed
 from monitor.management.caller import caller_name
 from monitor.management.time_options import parse_time
 from monitor.models import MaintenanceChange, MaintenanceWindow, Site
+from monitor.runs.ledger import maintenance_feeds
+from monitor.runs.ledger.maintenance_calendar import calendar_of
+from monitor.runs.ledger.maintenance_changes import MaintenanceError, Reason
+from monitor.runs.ledger.maintenance_feeds.base import FeedContent, InvalidFeed
+from monitor.runs.ledger.maintenance_import import WindowImport, horizon_at, import_windows, site_names
+from monitor.runs.ledger.read_feed import STDIN, is_url, read_feed
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

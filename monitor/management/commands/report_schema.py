@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from monitor.ingest.report_schema import schema
+from monitor.runs.ingest.report_schema import schema
 
 
 class Command(BaseCommand):

@@ -9,16 +9,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor import health
-from monitor.ledger import agent_runs, heartbeats
-from monitor.ledger.claim import claim_one
-from monitor.ledger.holds import HoldError, describe_hold
-from monitor.ledger.run_now import run_all, run_now
 from monitor.management.caller import caller_name
 from monitor.management.scope_options import add_scope_options, scope_from_options
 from monitor.models import Run, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.run import State
-from monitor.worker.run_claimed import run_claimed
+from monitor.runs.ledger import agent_runs, heartbeats
+from monitor.runs.ledger.claim import claim_one
+from monitor.runs.ledger.holds import HoldError, describe_hold
+from monitor.runs.ledger.run_now import run_all, run_now
+from monitor.runs.worker.run_claimed import run_claimed
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from monitor.depot.series.staleness import Staleness
-from monitor.ledger.attribution import STATE_LABELS
 from monitor.models.run import State
+from monitor.runs.ledger.attribution import STATE_LABELS
 
 RUN_STATES: Mapping[State, str] = {
     State.EXPECTED: "The slot is in the ledger; no reporter has claimed it yet.",

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from monitor.charts.time_range import InvalidRange, page_time
 from monitor.core.units import counted
-from monitor.ledger.holds import InvalidRequest
 from monitor.models import Hold
 from monitor.models.hold import MAX_REASON_CHARACTERS, Scope
 from monitor.pages.http.reader import zone
+from monitor.runs.ledger.holds import InvalidRequest
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-    from monitor.ledger.hold_preview import HoldPreview
+    from monitor.runs.ledger.hold_preview import HoldPreview
 
 HOURS = {1: "1 hour", 2: "2 hours", 4: "4 hours", 8: "8 hours", 24: "1 day", 168: "1 week"}
 USUAL_HOURS = "2"

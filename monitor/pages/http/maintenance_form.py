@@ -11,11 +11,11 @@ from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
 from monitor.charts.time_range import InvalidRange, page_time
-from monitor.ledger.maintenance_announcements import Announcement
-from monitor.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes, time_errors
-from monitor.ledger.weekly_schedules import WEEKDAYS, parse_weekly, weekly_cron
 from monitor.models import MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
+from monitor.runs.ledger.maintenance_announcements import Announcement
+from monitor.runs.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes, time_errors
+from monitor.runs.ledger.weekly_schedules import WEEKDAYS, parse_weekly, weekly_cron
 
 if TYPE_CHECKING:
     from monitor.models import Site

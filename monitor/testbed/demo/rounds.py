@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from monitor.ledger.claim import claim_due
-from monitor.ledger.holds import RunHeld
-from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
-from monitor.worker.dispatch import dispatch
+from monitor.runs.ledger.claim import claim_due
+from monitor.runs.ledger.holds import RunHeld
+from monitor.runs.ledger.run_now import run_now
+from monitor.runs.worker.dispatch import dispatch
 
 if TYPE_CHECKING:
     import uuid

@@ -15,9 +15,9 @@ from django.utils import timezone
 
 from monitor.core import env
 from monitor.forecasts import refresh
-from monitor.ledger.holds import RunHeld
-from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
+from monitor.runs.ledger.holds import RunHeld
+from monitor.runs.ledger.run_now import run_now
 from monitor.testbed.demo import definition
 from monitor.testbed.demo.ended_runs import EndedRuns
 from monitor.testbed.demo.rounds import Rounds

@@ -29,10 +29,10 @@ from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
 from monitor.embedded.urls import database_url
 from monitor.forecasts import refresh
-from monitor.ledger import heartbeats
 from monitor.models import ApiToken, Reporter, Series
 from monitor.models.token import READ, REPORT
 from monitor.models.webhook import EventType
+from monitor.runs.ledger import heartbeats
 from monitor.traces import export as traces
 from monitor.webhooks.define import WebhookDefinition, define_webhook
 from monitor.webhooks.enqueue import ping

@@ -131,7 +131,7 @@ OTHERS: Mapping[str, str] = {
     "socialaccount": "not read",
     "socialtoken": "never stored",
     "apitoken": "monitor.depot.access judges it",
-    "hold": "monitor.ledger judges it",
+    "hold": "monitor.runs.ledger judges it",
     "webhook": "monitor.webhooks judges it",
 }
 

@@ -16,11 +16,11 @@ from monitor.alerts import rule_authors
 from monitor.depot.access import roles
 from monitor.depot.access.audit_trail import audit_trail
 from monitor.depot.access.roles import Grant
-from monitor.ledger import holds
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Site, Webhook
 from monitor.models.author import by
 from monitor.models.hold import IDENTITY_IS_GONE, HoldKind, HoldMode, Scope
 from monitor.models.role import UserRole, act_as
+from monitor.runs.ledger import holds
 from monitor.webhooks import authors as webhook_authors
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.depot.access.test_tokens import call

@@ -23,12 +23,12 @@ from monitor.depot.access import roles, tokens
 from monitor.depot.access.roles import Grant
 from monitor.depot.access.token_callers import TokenError
 from monitor.depot.access.tokens import TokenRequest
-from monitor.ledger import holds
-from monitor.ledger.holds import HoldError
 from monitor.models import AlertRule, ApiToken, Hold, Identity, Site, Webhook
 from monitor.models.author import by
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.role import UserRole, act_as
+from monitor.runs.ledger import holds
+from monitor.runs.ledger.holds import HoldError
 from monitor.webhooks.define import WebhookDefinition, define_webhook
 from tests.databases import blocks_another_session
 from tests.monitor.accounts.identities import PROVIDER, identity_of

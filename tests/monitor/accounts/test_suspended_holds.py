@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from monitor.accounts import identities
 from monitor.depot.access.audit_trail import audit_trail
-from monitor.ledger import holds
 from monitor.models import Hold, Identity, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.runs.ledger import holds
 from tests.monitor.accounts.identities import identity_of
 
 pytestmark = pytest.mark.django_db

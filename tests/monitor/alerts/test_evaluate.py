@@ -12,13 +12,13 @@ from django.db import IntegrityError, connection, transaction
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.alerts.evaluate import evaluate
-from monitor.ingest.service import ingest
-from monitor.ledger import transitions
-from monitor.ledger.expand import expand
-from monitor.ledger.reap import reap
 from monitor.models import Alert, AlertRule, Notification, Recheck, Run, Series, Suite
 from monitor.models.alert import Event
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger import transitions
+from monitor.runs.ledger.expand import expand
+from monitor.runs.ledger.reap import reap
 from reporters import report as wire
 from reporters.report import run_id
 from tests.monitor.builders import circle_report, failed_circle_report

@@ -10,10 +10,10 @@ from django.utils import timezone
 from monitor.availability.refresh import refresh as refresh_availability
 from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import AlertRule, ApiToken, Reporter, Resource, SeriesDeletion, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report

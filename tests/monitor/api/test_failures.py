@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.failures.classify_runs import classify_runs
-from monitor.ingest.service import ingest_all
 from monitor.models import Series
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.pages.builders import user

@@ -22,7 +22,6 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.refresh import refresh_all, reset
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import (
     ApiToken,
     Forecast,
@@ -35,6 +34,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, RUN
+from monitor.runs.ingest.service import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report

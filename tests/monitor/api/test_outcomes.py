@@ -16,7 +16,6 @@ from monitor.forecasts.issue import issue
 from monitor.forecasts.prune import keep_newest, prune_deliveries
 from monitor.forecasts.rank import rank
 from monitor.forecasts.refresh import refresh_all
-from monitor.ingest.service import ingest
 from monitor.models import (
     ApiToken,
     ForecastDelivery,
@@ -29,6 +28,7 @@ from monitor.models import (
 )
 from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.forecasts.io_builders import io_grid

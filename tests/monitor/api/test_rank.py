@@ -17,7 +17,6 @@ from monitor.depot.series.segments import current_bindings
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_companions, refresh_requested
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import (
     ApiToken,
     ForecastState,
@@ -29,6 +28,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, RUN
+from monitor.runs.ingest.service import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig

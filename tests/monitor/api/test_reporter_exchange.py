@@ -19,15 +19,7 @@ from django.utils import timezone
 
 from monitor.api.http import envelope
 from monitor.api.reporter_exchange import RECORDS
-from monitor.fleet.agent_state import _COLUMNS, MAX_BYTES
-from monitor.fleet.enrolment import MAX_ATTEMPTS_PER_ADDRESS, create_code, revoke
-from monitor.fleet.exchange import BURST, PACE, TooManyExchanges, exchange
-from monitor.fleet.signatures import METHODS, server_fingerprint, server_public_key
 from monitor.gridfile.define import define
-from monitor.ingest.chain_limit import MAX_OPEN_CHAINS
-from monitor.ingest.disk_guard import gauge
-from monitor.ingest.http_senders import places
-from monitor.ledger.run_now import run_now
 from monitor.models import (
     ApiToken,
     Chain,
@@ -41,14 +33,29 @@ from monitor.models import (
     Series,
 )
 from monitor.models.run import State
+from monitor.runs.fleet.agent_state import _COLUMNS, MAX_BYTES
+from monitor.runs.fleet.enrolment import MAX_ATTEMPTS_PER_ADDRESS, create_code, revoke
+from monitor.runs.fleet.exchange import BURST, PACE, TooManyExchanges, exchange
+from monitor.runs.fleet.signatures import METHODS, server_fingerprint, server_public_key
+from monitor.runs.ingest.chain_limit import MAX_OPEN_CHAINS
+from monitor.runs.ingest.disk_guard import gauge
+from monitor.runs.ingest.http_senders import places
+from monitor.runs.ledger.run_now import run_now
 from monitor.web.proxies import ON_THIS_HOST
 from reporters.report import parse_rfc3339, rfc3339, run_id
 from reporters.spool.receipts import Receipt, RecordRange
 from reporters.spool.records import encode_parts
-from tests.monitor.fleet.agents import ROOT, SiteAgent, admin, agent_state, enrolled_agent, remote_reporter
-from tests.monitor.fleet.remote_series import RESOURCES, disk, remote_grid
-from tests.monitor.fleet.site_keys import is_verified
-from tests.monitor.ingest.spooled import SpooledChain
+from tests.monitor.runs.fleet.agents import (
+    ROOT,
+    SiteAgent,
+    admin,
+    agent_state,
+    enrolled_agent,
+    remote_reporter,
+)
+from tests.monitor.runs.fleet.remote_series import RESOURCES, disk, remote_grid
+from tests.monitor.runs.fleet.site_keys import is_verified
+from tests.monitor.runs.ingest.spooled import SpooledChain
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -348,7 +355,9 @@ def test_an_agent_with_too_many_open_chains_starts_no_other(
         assert (problem(answer), answer["retry-after"]) == ((429, "too_many_chains"), "600")
     assert not Chain.objects.filter(uuid=late.name).exists()
     assert ReporterStatus.objects.get().seen_at == seen_at
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("monitor.ingest")] == [
+    assert [
+        record.getMessage() for record in caplog.records if record.name.startswith("monitor.runs.ingest")
+    ] == [
         "the reporter 'ncsa' may start no chain: it names 1 new ones, and the ends of 10000 have not arrived"
     ] * 2
     assert agent.exchange(chains=[head]).status_code == 200

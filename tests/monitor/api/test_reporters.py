@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitor.models import ApiToken, EnrolmentCode, Reporter, ReporterKey, Series, Site
 from monitor.models.token import MANAGE, READ
 from tests.monitor import reporter_rows
-from tests.monitor.fleet.agents import SiteAgent
+from tests.monitor.runs.fleet.agents import SiteAgent
 
 URL = "/api/v1/reporters"
 

@@ -21,7 +21,6 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.api.http.envelope import MAX_BYTES, MAX_REPORTS, NDJSON
-from monitor.ingest.http_senders import SentReports, ingest_requests, places, sender_commit
 from monitor.models import (
     ApiToken,
     ConflictingReport,
@@ -36,6 +35,7 @@ from monitor.models import (
 from monitor.models.reporter import HOME
 from monitor.models.run import State
 from monitor.models.token import READ, REPORT, RUN
+from monitor.runs.ingest.http_senders import SentReports, ingest_requests, places, sender_commit
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.waiting import eventually

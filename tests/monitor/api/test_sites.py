@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from monitor.depot.rollups.worker import gather
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
-from monitor.ledger.holds import hold
 from monitor.models import ApiToken, MaintenanceWindow, Series, Site, Suite
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.token import READ
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger.holds import hold
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.api.paging import all_pages, code

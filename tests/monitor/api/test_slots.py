@@ -12,10 +12,10 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import ApiToken, Metric, Run, Sample, Series
 from monitor.models.run import State
 from monitor.models.token import READ
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.report import run_id
 from tests.monitor.api.paging import all_pages, code

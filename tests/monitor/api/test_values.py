@@ -18,9 +18,9 @@ from monitor.api.history import HistoryOut
 from monitor.api.pairs import PairsOut
 from monitor.api.statistics import StatisticsOut
 from monitor.depot.samples import formats
-from monitor.ingest.service import ingest, ingest_all
 from monitor.models import ApiToken, Series, Suite
 from monitor.models.token import READ
+from monitor.runs.ingest.service import ingest, ingest_all
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report

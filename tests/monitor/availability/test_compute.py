@@ -12,10 +12,10 @@ from monitor.availability.compute import WantedDay, compute
 from monitor.availability.timelines import StatusSeconds
 from monitor.availability.versions import all_versions
 from monitor.failures.classify_runs import classify_runs
-from monitor.ingest.service import ingest_all
 from monitor.models import Incident, MaintenanceWindow, Run, Series, Site
 from monitor.models.incident import MONITOR
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.availability.computing import computed, seconds_of
 from tests.monitor.builders import circle_report, failed_circle_report

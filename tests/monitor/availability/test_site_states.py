@@ -17,10 +17,10 @@ from monitor.availability.site_states import (
 )
 from monitor.depot.rollups.worker import gather
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
-from monitor.ledger.holds import hold, resume
 from monitor.models import MaintenanceWindow, Series, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger.holds import hold, resume
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report, failed_circle_report

@@ -25,7 +25,7 @@ from monitor.availability.timelines import (
     status_seconds,
     with_maintenance,
 )
-from tests.monitor.imports.formats.reading import LANL, SHARED, needs_shared_data
+from tests.monitor.runs.imports.formats.reading import LANL, SHARED, needs_shared_data
 
 UP, UNKNOWN, SCHEDULED, DOWN, NOT_COUNTED = TimelineStatus
 LETTERS = {"u": UP, "?": UNKNOWN, "s": SCHEDULED, "d": DOWN, "-": NOT_COUNTED}

@@ -19,8 +19,8 @@ from monitor.backup.restore import RestoreError, create_database, restore
 from monitor.core.db import server_version
 from monitor.core.db.timescale_extension import create, extension
 from monitor.depot.samples.read import history
-from monitor.ingest.service import ingest_all
 from monitor.models import Metric, RawReport, Run, Series
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot import databases

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from django.db.models import Count
 
-from monitor.ledger import transitions
 from monitor.models import RawReport, Run, Sample, Segment, Transition, Usage
 from monitor.models.run import State
+from monitor.runs.ledger import transitions
 
 VALUES = 5  # per run: two stages, three totals
 

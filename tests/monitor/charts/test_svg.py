@@ -8,8 +8,8 @@ from pathlib import Path
 from django.conf import settings
 
 from monitor.charts import svg
-from monitor.ledger.attribution import Fault
 from monitor.models.run import State
+from monitor.runs.ledger.attribution import Fault
 
 SHEETS = Path(settings.BASE_DIR, "monitor/static/monitor")
 STYLES = "".join((SHEETS / name).read_text(encoding="utf-8") for name in ("base.css", "overview.css"))

@@ -16,8 +16,8 @@ from monitor.core.csvfile import FORMULA_STARTS, to_csv
 from monitor.core.env import ROOT
 from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.scoreboard_csv import PARTS
-from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastState, Metric, Series, Site
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders

@@ -12,11 +12,11 @@ from django.db import connection
 
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.dry_run import preview_retention
-from monitor.ingest import extract_metrics
-from monitor.ingest.reparse import MetricParser, ReparseCounts, reparse
-from monitor.ingest.service import ingest_all
 from monitor.models import Metric, Series, Suite
 from monitor.models.retention_cutoff import DataKind
+from monitor.runs.ingest import extract_metrics
+from monitor.runs.ingest.reparse import MetricParser, ReparseCounts, reparse
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.depot_model import TOTAL, DepotModel, MetricKey, ParserVariant, RetentionDays

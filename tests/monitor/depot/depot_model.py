@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from monitor.ingest import extract_metrics
-from monitor.ingest.reparse import ReparseCounts
 from monitor.models.retention_cutoff import DataKind
+from monitor.runs.ingest import extract_metrics
+from monitor.runs.ingest.reparse import ReparseCounts
 from reporters import report as wire
 from tests.monitor.depot.sample_model import Value
 
 if TYPE_CHECKING:
-    from monitor.ingest.fast_parser import ParsedReport
+    from monitor.runs.ingest.fast_parser import ParsedReport
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 TOTAL = "total.seconds"

@@ -12,8 +12,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from monitor.core.db import partitions
-from monitor.ingest.service import ingest_all
 from monitor.models import Correction, RawReport, Sample, Series
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

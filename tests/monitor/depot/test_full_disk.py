@@ -26,13 +26,13 @@ from monitor import health
 from monitor.core.env import parse_database_url
 from monitor.embedded.throwaway import throwaway
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
-from monitor.ingest.service import ingest_all
-from monitor.ledger import heartbeats
 from monitor.models import ApiToken, Heartbeat, RawReport, Reporter, Run, Sample
 from monitor.models.reporter import HOME
 from monitor.models.token import REPORT
-from monitor.worker import deliver_spool
+from monitor.runs.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
+from monitor.runs.ingest.service import ingest_all
+from monitor.runs.ledger import heartbeats
+from monitor.runs.worker import deliver_spool
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.databases import in_postgres, using_settings

@@ -22,8 +22,8 @@ from monitor.core.db.timescale_extension import Extension, TimescaleUnavailable,
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import DayRollup, RawReport, Sample, Series
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.monitor.builders import circle_report

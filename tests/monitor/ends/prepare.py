@@ -23,9 +23,9 @@ def main(directory: Path) -> None:
     from django.core.management import call_command
     from django.utils import timezone
 
-    from monitor.fleet.enrolment import create_code
     from monitor.models import ApiToken, PingKey, Reporter, Series
     from monitor.models.token import REPORT, RUN
+    from monitor.runs.fleet.enrolment import create_code
 
     call_command("migrate", verbosity=0)
     if (directory / "secrets.json").exists():

@@ -10,8 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 from monitor.failures.cause_episodes import SeriesEpisode, episodes_of
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.outcomes.read import RunOutcomes
-from monitor.ingest.service import ingest_all
 from monitor.models import FailureSignature, MaintenanceWindow, Series
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON

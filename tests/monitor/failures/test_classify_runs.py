@@ -10,10 +10,10 @@ import pytest
 from monitor.failures import classify_runs as module
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.signature import Signature
-from monitor.ingest.service import ingest_all
 from monitor.models import FailureSignature, JudgedHistory, RawReport, Run, Series
 from monitor.models.failure_signature import Category, Severity
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON

@@ -21,9 +21,9 @@ from monitor.failures.counts import (
     runs_at_site,
     success_rates,
 )
-from monitor.ingest.service import ingest_all
 from monitor.models import MaintenanceWindow, Run, Series
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON

@@ -15,8 +15,8 @@ from django.utils import timezone
 from monitor.failures import own_signatures
 from monitor.failures.classify_runs import classify_runs
 from monitor.gridfile.loading import DepotNames, parse
-from monitor.ingest.service import ingest
 from monitor.models import Series
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import failed_circle_report
 from tests.monitor.conftest import NOON

@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 
 from monitor.failures.counts import RANGES, SuccessRates, count_failures, outcomes_in
 from monitor.failures.in_maintenance import failed_in_maintenance, joined_periods
-from monitor.ingest.service import ingest_all
-from monitor.ledger.admission import OpenWindow
 from monitor.models import MaintenanceWindow, Run, Series, Site
+from monitor.runs.ingest.service import ingest_all
+from monitor.runs.ledger.admission import OpenWindow
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON

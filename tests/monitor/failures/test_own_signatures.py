@@ -20,7 +20,6 @@ from monitor.failures.own_signatures import (
     SignatureError,
 )
 from monitor.failures.unknown_failures import preview, proposals
-from monitor.ingest.service import ingest_all
 from monitor.models import (
     FailureSignature,
     JudgedHistory,
@@ -31,6 +30,7 @@ from monitor.models import (
     SignatureChange,
 )
 from monitor.models.failure_signature import Origin
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import failed_circle_report
 from tests.monitor.conftest import NOON

@@ -8,8 +8,8 @@ import pytest
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.forecasts.daily_scores import ScoredForecast, add, prune
-from monitor.ingest.service import ingest
 from monitor.models import DayScore, Metric, Segment, Series, Site, Suite
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

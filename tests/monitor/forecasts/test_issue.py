@@ -14,8 +14,8 @@ from monitor.forecasts.defaults import METHOD
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh_all
 from monitor.forecasts.score import ForecastRecord, record_of, score
-from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastState, Metric, Series
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 

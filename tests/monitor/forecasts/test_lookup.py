@@ -12,8 +12,8 @@ from monitor.forecasts.lookup import By, candidates, look_up
 from monitor.forecasts.quantiles import HIGHEST, LOWEST, neighbours, quantile
 from monitor.forecasts.score import ForecastRecord
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
 from monitor.models import Forecast, ForecastState, Metric, Series, Suite
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

@@ -17,7 +17,6 @@ from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.issue import issue
 from monitor.forecasts.job_outcomes import ConflictingOutcome, JobOutcome, accuracy, record_job_outcome
 from monitor.forecasts.refresh import refresh, refresh_all, reset
-from monitor.ingest.service import ingest
 from monitor.models import (
     DirtyHour,
     Forecast,
@@ -29,6 +28,7 @@ from monitor.models import (
     Series,
     SuccessState,
 )
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

@@ -9,8 +9,8 @@ from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.forecasts.refresh import refresh_all, reset
-from monitor.ingest.service import ingest
 from monitor.models import ForecastState, Metric, Series
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

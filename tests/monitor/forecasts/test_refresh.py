@@ -31,7 +31,6 @@ from monitor.forecasts.refresh import (
     reset_outdated,
 )
 from monitor.forecasts.update import use_changes
-from monitor.ingest.service import ingest
 from monitor.models import (
     DirtyHour,
     Forecast,
@@ -43,6 +42,7 @@ from monitor.models import (
     Sample,
     Series,
 )
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

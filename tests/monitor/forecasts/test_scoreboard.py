@@ -21,8 +21,8 @@ from monitor.forecasts.scoreboard import (
     recent_forecasts,
     scoreboard,
 )
-from monitor.ingest.service import ingest
 from monitor.models import DayScore, Forecast, ForecastPredictor, ForecastState, Metric, Series, Site, Suite
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

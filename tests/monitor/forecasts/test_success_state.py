@@ -18,8 +18,8 @@ from monitor.forecasts.refresh import (
     reset_outdated,
 )
 from monitor.forecasts.success_state import SuccessEstimate, estimates
-from monitor.ingest.service import ingest
 from monitor.models import ForecastState, Metric, Run, Series, SuccessState
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 

@@ -10,10 +10,10 @@ from django.contrib.auth.models import Group, User
 from monitor.depot.rollups.worker import gather
 from monitor.forecasts.unavailable import find_unavailable
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest
-from monitor.ledger.holds import hold
 from monitor.models import MaintenanceWindow, Series, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger.holds import hold
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 

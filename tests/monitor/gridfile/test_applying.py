@@ -20,9 +20,6 @@ from monitor.failures import own_signatures
 from monitor.gridfile import depot
 from monitor.gridfile.applying import apply, locked_transaction
 from monitor.gridfile.definition import GridDefinition
-from monitor.ledger import transitions
-from monitor.ledger.expand import expand
-from monitor.ledger.run_now import run_now
 from monitor.models import (
     Alert,
     AlertRule,
@@ -42,6 +39,9 @@ from monitor.models import (
 from monitor.models.failure_signature import Origin
 from monitor.models.run import State
 from monitor.models.run_feed import WEBHOOKS
+from monitor.runs.ledger import transitions
+from monitor.runs.ledger.expand import expand
+from monitor.runs.ledger.run_now import run_now
 from tests.monitor.gridfile.conftest import GridCommand
 from tests.waiting import eventually
 

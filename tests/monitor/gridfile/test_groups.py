@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import Group
 
-from monitor.ledger import transitions
-from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.run import State
+from monitor.runs.ledger import transitions
+from monitor.runs.ledger.run_now import run_now
 from tests.monitor.gridfile.conftest import GridCommand
 
 PAIR = """\

@@ -25,7 +25,6 @@ from prometheus_client.openmetrics import parser as openmetrics
 from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
 from monitor.forecasts import refresh
-from monitor.ledger import heartbeats
 from monitor.metrics import definitions as of
 from monitor.metrics.definitions import DEFINITIONS
 from monitor.metrics.exposition import CACHE, MOST_SCRAPES, AnswerCache, ScrapesBusy
@@ -35,6 +34,7 @@ from monitor.models import ApiToken, Series, Suite
 from monitor.models.role import UserRole
 from monitor.models.run import State
 from monitor.models.token import READ, RUN
+from monitor.runs.ledger import heartbeats
 from tests.monitor.pages import builders
 from tests.waiting import eventually
 

@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from monitor.core.db import partitions
 from monitor.depot.rollups import dirty_hours, mark_dirty
 from monitor.depot.rollups.worker import roll
-from monitor.ledger import transitions
 from monitor.models import DirtyHour, Metric, Reporter, Run, Sample, Segment, Series, Suite
 from monitor.models import LatestRun as Kept
 from monitor.models.run import ENDED, REPORTED, State
 from monitor.overview import latest_sql
 from monitor.overview.latest import Latest, latest
+from monitor.runs.ledger import transitions
 from reporters import report as wire
 
 EXAMPLES = int(os.environ.get("GRIDCAST_DEPOT_EXAMPLES", "12"))  # heavier by hand

@@ -18,9 +18,9 @@ from monitor.depot.access.roles import Grant
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.series.segments import current_bindings
 from monitor.forecasts import refresh
-from monitor.ingest.service import ingest
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite, UserRole
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 

@@ -13,9 +13,9 @@ from django.utils import timezone
 from monitor.alerts import evaluate
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
-from monitor.ledger import heartbeats
 from monitor.models import Alert, AlertRule, MaintenanceWindow, Resource, Series, Site
 from monitor.models.run import State
+from monitor.runs.ledger import heartbeats
 from monitor.storage.compute import refresh_verdicts
 from reporters import report as wire
 from tests.monitor import reporter_rows

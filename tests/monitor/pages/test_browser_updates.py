@@ -10,9 +10,9 @@ from django.db import connection
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from monitor.ledger import transitions
 from monitor.models import Run, Series
 from monitor.models.run import State
+from monitor.runs.ledger import transitions
 from tests.monitor.pages import builders
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.monitor.pages.visits import FilledDepot, Visitors, interactive, pass_interval

@@ -10,8 +10,8 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from monitor.ledger import heartbeats
 from monitor.models import Series
+from monitor.runs.ledger import heartbeats
 from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from tests.monitor.pages.conftest import Grid
 

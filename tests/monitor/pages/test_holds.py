@@ -8,10 +8,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from monitor.ledger.holds import hold
 from monitor.models import Hold, MaintenanceChange, MaintenanceWindow, Run, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
+from monitor.runs.ledger.holds import hold
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 

@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from monitor.ledger.maintenance_times import WindowTimes, next_occurrences
-from monitor.ledger.weekly_schedules import parse_weekly, weekly_cron
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.role import UserRole
+from monitor.runs.ledger.maintenance_times import WindowTimes, next_occurrences
+from monitor.runs.ledger.weekly_schedules import parse_weekly, weekly_cron
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 

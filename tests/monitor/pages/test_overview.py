@@ -14,7 +14,6 @@ from monitor.alerts.evaluate_reporters import evaluate_reporters
 from monitor.alerts.group import group_alerts
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
-from monitor.ledger.attribution import Fault
 from monitor.models import Incident, MaintenanceWindow, Reporter, Run, Site
 from monitor.models.run import State
 from monitor.overview.incidents import current_incidents
@@ -22,6 +21,7 @@ from monitor.overview.matrix import overview_of_series
 from monitor.overview.matrix_content import Overview
 from monitor.overview.series_details import SeriesCell
 from monitor.pages.http.updates import digest_of
+from monitor.runs.ledger.attribution import Fault
 from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders

@@ -11,10 +11,10 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.depot.rollups.worker import gather
-from monitor.ledger import heartbeats
 from monitor.models import Alert, AlertRule, Hold, Reporter, Series, Site
 from monitor.models.run import State
 from monitor.overview.reporters import server_archive_sha256
+from monitor.runs.ledger import heartbeats
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid

@@ -18,13 +18,13 @@ from monitor.core import units
 from monitor.failures import incident_actions
 from monitor.failures.classify_runs import classify_runs
 from monitor.failures.incidents import update_incidents
-from monitor.ingest.service import ingest
-from monitor.ledger import holds, transitions
 from monitor.models import ConflictingReport, Incident, MaintenanceWindow, Run
 from monitor.models.chain import Disposition
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
 from monitor.pages.run import headline, matching_lines, stage_progress
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger import holds, transitions
 from reporters import report as wire
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders

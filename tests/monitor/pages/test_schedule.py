@@ -10,11 +10,11 @@ from html import unescape
 from django.test import Client
 
 from monitor.charts.day_timeline import day_timeline
-from monitor.ledger import holds
-from monitor.ledger.schedule import Closure, ResourceDay, RunKind
 from monitor.models import MaintenanceWindow, Series, Suite
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
+from monitor.runs.ledger import holds
+from monitor.runs.ledger.schedule import Closure, ResourceDay, RunKind
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 

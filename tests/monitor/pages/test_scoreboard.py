@@ -19,7 +19,6 @@ from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.charts.score_svg import Comparison, Guide, coverage_bar, lines, ratios
 from monitor.depot.series.current_segment import store_current_segments
 from monitor.forecasts.defaults import METHOD
-from monitor.ingest.service import ingest
 from monitor.models import (
     ApiToken,
     DayScore,
@@ -32,6 +31,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, REPORT
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.pages import builders

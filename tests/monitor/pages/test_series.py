@@ -23,12 +23,12 @@ from monitor.charts.chart_table import FILES
 from monitor.charts.series_chart import RunChart, chart
 from monitor.charts.time_range import PageRange, relative
 from monitor.depot.samples import formats
-from monitor.fleet.assignment import current_assignment
 from monitor.forecasts import refresh
-from monitor.ledger.holds import hold
 from monitor.models import Alert, AlertRule, Forecast, MaintenanceWindow, Run, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
+from monitor.runs.fleet.assignment import current_assignment
+from monitor.runs.ledger.holds import hold
 from tests.monitor import reporter_rows
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import probes
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest_all
+from monitor.runs.ingest.service import ingest_all
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig

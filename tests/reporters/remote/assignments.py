@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from monitor.fleet import signatures
+from monitor.runs.fleet import signatures
 from reporters.remote import signing
 from reporters.remote.identity import ReporterIdentity
 from reporters.remote.state_directory import StateDirectory

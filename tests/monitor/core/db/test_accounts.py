@@ -16,12 +16,12 @@ from django.utils import timezone
 from psycopg import sql
 
 from monitor.core.db.accounts import SERVICES, grant, role_of
-from monitor.ingest.service import ingest
-from monitor.ledger.claim import claim_due
-from monitor.ledger.run_now import run_now
 from monitor.models import RawReport, Run, Series
 from monitor.models.run import State
-from monitor.worker.run_claimed import run_claimed
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger.claim import claim_due
+from monitor.runs.ledger.run_now import run_now
+from monitor.runs.worker.run_claimed import run_claimed
 from reporters import report as wire
 from tests.databases import using_settings
 from tests.monitor.builders import circle_report

@@ -39,7 +39,6 @@ from monitor.depot.access import roles, tokens
 from monitor.depot.access.roles import Grant
 from monitor.failures import incident_actions
 from monitor.failures.classify_runs import classify_runs
-from monitor.ledger.claim import claim_due
 from monitor.models import (
     Alert,
     AlertRule,
@@ -65,6 +64,7 @@ from monitor.models.role import UserRole, act_as, identity_of
 from monitor.models.run import State
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
 from monitor.models.webhook import DeliveryState
+from monitor.runs.ledger.claim import claim_due
 from monitor.webhooks import authors as webhook_authors
 from monitor.webhooks.deliver import deliver_webhooks
 from monitor.webhooks.enqueue import ping

@@ -21,8 +21,8 @@ from django.test import Client, RequestFactory, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.fleet.enrolment import create_code
 from monitor.models.role import UserRole
+from monitor.runs.fleet.enrolment import create_code
 from tests.by_night import by_night
 from tests.conftest import empty_tables
 from tests.monitor.api.openapi_document import openapi_document
@@ -59,7 +59,7 @@ from tests.monitor.depot.access.world import (
     World,
     build,
 )
-from tests.monitor.fleet.agents import SiteAgent
+from tests.monitor.runs.fleet.agents import SiteAgent
 
 if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet

@@ -20,9 +20,9 @@ from monitor.depot.retention import expiry_sql
 from monitor.depot.samples import write
 from monitor.depot.samples.read import samples_of
 from monitor.depot.samples.write import SampleRow
-from monitor.ingest.service import ingest
 from monitor.models import DayRollup, HourRollup, Metric, RawReport, RetentionCutoff, Sample, Series
 from monitor.models.retention_cutoff import DataKind
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.depot.databases import PLAIN, TIMESCALE

@@ -22,7 +22,6 @@ from monitor.depot.retention.dry_run import preview_retention
 from monitor.depot.rollups import dirty_hours, mark_dirty, worker
 from monitor.depot.rollups.statistics import statistics, statistics_by
 from monitor.gridfile.define import SeriesDefinition, define
-from monitor.ingest.service import ingest_all
 from monitor.models import (
     DayRollup,
     DirtyHour,
@@ -38,6 +37,7 @@ from monitor.models import (
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
 from monitor.overview.latest import latest
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.rollups import roll_all

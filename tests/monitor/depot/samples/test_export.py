@@ -11,9 +11,9 @@ from django.db import InterfaceError, OperationalError, connection
 
 from monitor.depot.samples.export import ExportTimeout, export, values
 from monitor.depot.samples.formats.base import UnknownFormat, Value
-from monitor.ingest.service import ingest, ingest_all
 from monitor.models import Series
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest, ingest_all
 from reporters import report as wire
 from tests.monitor.builders import asked_for, circle_report, failed_circle_report
 

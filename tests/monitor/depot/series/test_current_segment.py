@@ -15,9 +15,9 @@ from monitor.depot.series.current_segment import MAX_SERIES, store_current_segme
 from monitor.forecasts import lookup
 from monitor.forecasts.not_ready import NotReady
 from monitor.forecasts.statements import fetch
-from monitor.ingest.service import ingest
 from monitor.models import Binding, CurrentSegment, Resource, Series
 from monitor.models.current_segment import path_of, resources_of
+from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 

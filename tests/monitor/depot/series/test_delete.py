@@ -19,9 +19,9 @@ from monitor.forecasts import states
 from monitor.forecasts.issue import issue
 from monitor.forecasts.refresh import refresh
 from monitor.gridfile.applying import apply
-from monitor.ingest.service import ReportReceipt, ingest_all
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State
+from monitor.runs.ingest.service import ReportReceipt, ingest_all
 from reporters import report as wire
 from reporters.report import run_id
 from tests.monitor.builders import circle_report, noops

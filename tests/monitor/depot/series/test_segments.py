@@ -15,7 +15,6 @@ from monitor.depot.samples.read import history, of_run
 from monitor.depot.series.segments import current_segments, segment_status
 from monitor.forecasts.refresh import refresh_all
 from monitor.forecasts.series_outlook import outlook
-from monitor.ingest.service import ingest, ingest_all
 from monitor.models import (
     Binding,
     Forecast,
@@ -29,6 +28,7 @@ from monitor.models import (
     Series,
 )
 from monitor.models.segment import SegmentIdentity
+from monitor.runs.ingest.service import ingest, ingest_all
 from probes.base import checked_parameters
 from reporters import report as wire
 from tests.monitor.builders import CIRCLE, circle_report, failed_circle_report

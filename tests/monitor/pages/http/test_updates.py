@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from monitor.ledger import heartbeats
+from monitor.runs.ledger import heartbeats
 from tests.monitor.pages.conftest import Grid
 from tests.waiting import eventually
 

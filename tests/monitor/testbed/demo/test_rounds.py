@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from monitor.ingest.service import ingest
-from monitor.ledger import transitions
-from monitor.ledger.claim import claim_due
-from monitor.ledger.holds import hold, resume
-from monitor.ledger.run_now import run_now
 from monitor.models import Run, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State
+from monitor.runs.ingest.service import ingest
+from monitor.runs.ledger import transitions
+from monitor.runs.ledger.claim import claim_due
+from monitor.runs.ledger.holds import hold, resume
+from monitor.runs.ledger.run_now import run_now
 from monitor.testbed.demo.ended_runs import EndedRuns
 from monitor.testbed.demo.rounds import Rounds
 from monitor.testbed.demo.session import run_all_now

@@ -19,13 +19,13 @@ from django.utils import timezone
 
 from monitor.depot.rollups import worker
 from monitor.forecasts import refresh
-from monitor.ledger.claim import claim_one
-from monitor.ledger.run_now import run_now
 from monitor.models import ApiToken, Forecast, Series
 from monitor.models.run import State
 from monitor.models.token import READ
+from monitor.runs.ledger.claim import claim_one
+from monitor.runs.ledger.run_now import run_now
+from monitor.runs.worker.run_claimed import run_claimed
 from monitor.storage.compute import refresh_verdicts
-from monitor.worker.run_claimed import run_claimed
 from tests.monitor.testbed.storage.area_runs import (
     MADBENCH,
     PROFILES,

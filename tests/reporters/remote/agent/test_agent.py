@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from monitor.fleet import signatures
-from monitor.fleet.enrolment import server_mark
+from monitor.runs.fleet import signatures
+from monitor.runs.fleet.enrolment import server_mark
 from monitor.supervisor.guard import descendants
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity

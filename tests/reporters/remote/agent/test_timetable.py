@@ -103,7 +103,7 @@ def test_a_series_on_request_has_no_slots() -> None:
 
 
 def test_the_jitter_is_that_of_the_ledger() -> None:
-    """The formula of ``monitor.ledger.expand``, by its result for one slot."""
+    """The formula of ``monitor.runs.ledger.expand``, by its result for one slot."""
     one = parse(json.dumps(assignment(series(jitter_seconds=300))), "ncsa").series["noop-ncsa"]
     times = {due_at(one, NOON + number * MINUTE) - (NOON + number * MINUTE) for number in range(200)}
     assert min(times) >= timedelta(0)
