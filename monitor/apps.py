@@ -23,8 +23,8 @@ class MonitorConfig(AppConfig):
         pre_delete.connect(roles.clear_members, sender=Group)
         worker.subscribe("monitor.overview.latest_sql.update_rows")
         worker.subscribe("monitor.overview.standings.recount_changed")
-        worker.subscribe("monitor.forecasts.pending_changes.record")
-        worker.subscribe("monitor.failures.outcomes.worker.note")
+        worker.subscribe("monitor.analysis.forecasts.pending_changes.record")
+        worker.subscribe("monitor.analysis.failures.outcomes.worker.note")
         connection_created.connect(lift_decompression_limit)
         gc.freeze()  # loaded modules stay: later collections skip them, and forked workers share their pages
         gc.enable()

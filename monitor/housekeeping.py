@@ -8,18 +8,18 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from monitor.accounts import factor_duty, identities, sessions
+from monitor.analysis.forecasts.choose_predictors import choose_predictors
+from monitor.analysis.forecasts.prune import prune_forecasts
+from monitor.analysis.forecasts.refresh import reset_outdated
+from monitor.analysis.webhooks.deliver import prune_deliveries
 from monitor.core.db import analyze
 from monitor.core.db.advisory_locks import AdvisoryLock, session_lock
 from monitor.depot.access import tokens
 from monitor.depot.engines import engine
 from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.depot.series.deletion import prune_deletions
-from monitor.forecasts.choose_predictors import choose_predictors
-from monitor.forecasts.prune import prune_forecasts
-from monitor.forecasts.refresh import reset_outdated
 from monitor.models import AuditEvent, PasskeyChallenge, ProviderLogout
 from monitor.runs.ingest.pings import prune_starts
-from monitor.webhooks.deliver import prune_deliveries
 
 ANALYZE_INTERVAL = timedelta(days=1)
 RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wait meanwhile

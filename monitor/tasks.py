@@ -11,22 +11,22 @@ from django.utils import timezone
 from monitor import housekeeping
 from monitor import tick as scheduler
 from monitor.accounts import mail
-from monitor.alerts import deliver, group, try_channel
-from monitor.alerts.evaluate_reporters import evaluate_reporters
-from monitor.availability import refresh as availability
+from monitor.analysis.alerts import deliver, group, try_channel
+from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
+from monitor.analysis.availability import refresh as availability
+from monitor.analysis.failures import attribute, classify_runs
+from monitor.analysis.failures.outcomes import worker as outcomes
+from monitor.analysis.forecasts import refresh
+from monitor.analysis.storage import compute as storage
+from monitor.analysis.traces import export as traces
+from monitor.analysis.webhooks import announce_sites
+from monitor.analysis.webhooks import deliver as webhooks
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
 from monitor.depot.series import deletion
-from monitor.failures import attribute, classify_runs
-from monitor.failures.outcomes import worker as outcomes
-from monitor.forecasts import refresh
 from monitor.overview import standings
 from monitor.runs.ledger import heartbeats
 from monitor.runs.worker import deliver_spool, run_claimed
-from monitor.storage import compute as storage
-from monitor.traces import export as traces
-from monitor.webhooks import announce_sites
-from monitor.webhooks import deliver as webhooks
 
 
 @app.task(name="monitor.tasks.tick")

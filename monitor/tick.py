@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from monitor.alerts import deliver, evaluate
+from monitor.analysis.alerts import deliver, evaluate
 from monitor.core.db.advisory_locks import AdvisoryLock, try_lock_until_commit
 from monitor.runs.ledger import agent_runs, claim, heartbeats, holds, outside_runs
 from monitor.runs.ledger.expand import expand

@@ -15,9 +15,9 @@ from django.utils import timezone
 import probes
 from monitor.admin import access, recorded  # noqa: F401 - register what is not configured here
 from monitor.admin.base import ReadOnly, SiteManaged, VisibleObjects
-from monitor.alerts import channels, conditions, reporter_conditions
-from monitor.alerts.concealed_urls import concealed_channels, sees_urls
-from monitor.alerts.conditions.base import ConditionError
+from monitor.analysis.alerts import channels, conditions, reporter_conditions
+from monitor.analysis.alerts.concealed_urls import concealed_channels, sees_urls
+from monitor.analysis.alerts.conditions.base import ConditionError
 from monitor.depot.series.deletion import remove_series
 from monitor.models import (
     Alert,

@@ -9,7 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 
-from monitor.alerts.concealed_urls import concealed_channels
+from monitor.analysis.alerts.concealed_urls import concealed_channels
 from monitor.depot.access.audit_trail import note
 from monitor.models import Series, Site
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere

@@ -8,9 +8,9 @@ from django.db.models import Prefetch
 from ninja import Path, Query, Router, Schema
 from pydantic import Field
 
-from monitor.alerts import try_channel
-from monitor.alerts.disabled_channels import disabled_channels
-from monitor.alerts.try_channel import CannotTry
+from monitor.analysis.alerts import try_channel
+from monitor.analysis.alerts.disabled_channels import disabled_channels
+from monitor.analysis.alerts.try_channel import CannotTry
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.alerts.acknowledge import acknowledge
+from monitor.analysis.alerts.acknowledge import acknowledge
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen

@@ -9,23 +9,23 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.analysis.availability import report
+from monitor.analysis.availability.months import InvalidMonth, month_after, parse_month
+from monitor.analysis.availability.recompute import (
+    InvalidRecomputation,
+    RecomputationRequest,
+    describe_change,
+    recompute,
+)
+from monitor.analysis.availability.report import MonthOfSite
+from monitor.analysis.availability.timelines import StatusSeconds
+from monitor.analysis.availability.versions import find_version
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter, RowId
-from monitor.availability import report
-from monitor.availability.months import InvalidMonth, month_after, parse_month
-from monitor.availability.recompute import (
-    InvalidRecomputation,
-    RecomputationRequest,
-    describe_change,
-    recompute,
-)
-from monitor.availability.report import MonthOfSite
-from monitor.availability.timelines import StatusSeconds
-from monitor.availability.versions import find_version
 from monitor.models import ProfileVersion, Recomputation, RecomputedPeriod, Site, SiteDay, SiteMonth, Suite
 from monitor.models.natural_order import sort_name
 from monitor.models.token import RUN

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
+from monitor.analysis.failures.cause_episodes import SeriesEpisode, episodes_of
+from monitor.analysis.failures.counts import outcomes_in
 from monitor.api.failures import RangeKey, chosen_range
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, list_items
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
-from monitor.failures.cause_episodes import SeriesEpisode, episodes_of
-from monitor.failures.counts import outcomes_in
 from monitor.models import FailureSignature
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from django.db.models import Prefetch
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
+from monitor.analysis.failures.attribute import recent
+from monitor.analysis.failures.attribution import PartKind
+from monitor.analysis.failures.breakdown import BreakdownKind, break_down
+from monitor.analysis.failures.by_hour import count_by_hour
+from monitor.analysis.failures.counts import RANGES, FailureRange, count_failures, outcomes_in
+from monitor.analysis.failures.repair_times import repair_times
 from monitor.api.http.filters import SeriesFilter, WindowFilter, chosen
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.schemas import NameFilter
-from monitor.failures.attribute import recent
-from monitor.failures.attribution import PartKind
-from monitor.failures.breakdown import BreakdownKind, break_down
-from monitor.failures.by_hour import count_by_hour
-from monitor.failures.counts import RANGES, FailureRange, count_failures, outcomes_in
-from monitor.failures.repair_times import repair_times
 from monitor.models import AttributedRun, Attribution, Run, Series
 from monitor.models.failure_signature import Category
 from monitor.models.run import WITH_SIGNATURE, State

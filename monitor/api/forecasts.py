@@ -16,6 +16,11 @@ from pydantic import Field
 import forecasting.methods
 from forecasting.base import UnknownMethod
 from forecasting.uncertainty.intervals import lower_tail
+from monitor.analysis.forecasts import query as service
+from monitor.analysis.forecasts.defaults import METHOD
+from monitor.analysis.forecasts.lookup import By, ForecastAnswer, candidates
+from monitor.analysis.forecasts.quantiles import HIGHEST, LOWEST, quantile
+from monitor.analysis.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
 from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import Sparse, show_item
@@ -33,11 +38,6 @@ from monitor.api.http.query_names import (
 )
 from monitor.api.http.schemas import NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
-from monitor.forecasts import query as service
-from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.lookup import By, ForecastAnswer, candidates
-from monitor.forecasts.quantiles import HIGHEST, LOWEST, quantile
-from monitor.forecasts.query import ForecastQuestion, NoAnswer, UnknownMetric, UnknownSeries
 from monitor.models.natural_order import sort_name
 
 if TYPE_CHECKING:

@@ -15,7 +15,9 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
-from monitor.alerts.listing import silence_preview
+from monitor.analysis.alerts.listing import silence_preview
+from monitor.analysis.failures import incident_actions
+from monitor.analysis.failures.incident_actions import LONGEST_SILENCE
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_manageable, require_site_permission
 from monitor.api.http.declare import declare
@@ -23,8 +25,6 @@ from monitor.api.http.filters import WindowFilter
 from monitor.api.http.lists import ListOut, Page, Sparse, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, RowId, Time
-from monitor.failures import incident_actions
-from monitor.failures.incident_actions import LONGEST_SILENCE
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
 from monitor.models.natural_order import sort_name

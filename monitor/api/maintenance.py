@@ -10,6 +10,8 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
+from monitor.analysis.availability.declare import announce_or_declare, withdraw_and_recompute
+from monitor.analysis.availability.recompute import InvalidRecomputation
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_site_permission
 from monitor.api.http.declare import declare
@@ -18,8 +20,6 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name, NameFilter, Time
-from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
-from monitor.availability.recompute import InvalidRecomputation
 from monitor.models import MaintenanceWindow, Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_window import CHANGE_WINDOWS

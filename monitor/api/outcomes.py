@@ -13,13 +13,7 @@ from ninja import Body as Sent
 from ninja import Query, Router, Schema
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from monitor.api.http.answers import answer, created
-from monitor.api.http.auth import SCHEDULER_AUTH, require_outcome_permission
-from monitor.api.http.declare import declare
-from monitor.api.http.lists import Sparse, show_item
-from monitor.api.http.problems import Refused
-from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, RowId, Time
-from monitor.forecasts.job_outcomes import (
+from monitor.analysis.forecasts.job_outcomes import (
     ConflictingOutcome,
     InvalidOutcome,
     JobOutcome,
@@ -29,6 +23,12 @@ from monitor.forecasts.job_outcomes import (
     record_job_outcome,
     record_job_outcomes,
 )
+from monitor.api.http.answers import answer, created
+from monitor.api.http.auth import SCHEDULER_AUTH, require_outcome_permission
+from monitor.api.http.declare import declare
+from monitor.api.http.lists import Sparse, show_item
+from monitor.api.http.problems import Refused
+from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, RowId, Time
 from monitor.models import Outcome
 from monitor.models.token import OUTCOME
 

@@ -12,6 +12,11 @@ from django.utils import timezone
 from ninja import Router, Schema
 from pydantic import Field
 
+from monitor.analysis.forecasts.basis import ForecastBasis
+from monitor.analysis.forecasts.lookup import By
+from monitor.analysis.forecasts.quantiles import HIGHEST, LOWEST
+from monitor.analysis.forecasts.query import CLOCK_TOLERANCE
+from monitor.analysis.forecasts.rank import Ranked, Unranked, rank
 from monitor.api.http.answers import answer
 from monitor.api.http.auth import SCHEDULER_AUTH, require_read
 from monitor.api.http.declare import declare
@@ -27,11 +32,6 @@ from monitor.api.http.query_names import (
 )
 from monitor.api.http.schemas import MOST_CHARACTERS, Body, Name, NameFilter, Time
 from monitor.api.http.start_time import Horizon, start_time
-from monitor.forecasts.basis import ForecastBasis
-from monitor.forecasts.lookup import By
-from monitor.forecasts.quantiles import HIGHEST, LOWEST
-from monitor.forecasts.query import CLOCK_TOLERANCE
-from monitor.forecasts.rank import Ranked, Unranked, rank
 from monitor.models.token import READ
 
 MOST_CANDIDATES = 1000

@@ -8,6 +8,7 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
+from monitor.analysis.availability.site_states import OperationalState, resource_states, resources_with_states
 from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.filters import chosen
@@ -15,13 +16,12 @@ from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import NameFilter
 from monitor.api.http.states import WithState, state_fields
-from monitor.availability.site_states import OperationalState, resource_states, resources_with_states
 from monitor.models import Resource
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.availability.site_states import CurrentState
+    from monitor.analysis.availability.site_states import CurrentState
     from monitor.models.site import ResourceQuerySet
 
 router = Router(tags=["sites"], auth=SCHEDULER_AUTH)

@@ -10,16 +10,16 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import BaseModel
 
+from monitor.analysis.forecasts import scoreboard as service
+from monitor.analysis.forecasts import scoreboard_csv
+from monitor.analysis.forecasts.defaults import HEADLINE, METHOD
+from monitor.analysis.forecasts.scoreboard import SPANS, ScoreFilter
+from monitor.analysis.forecasts.scoreboard_csv import Part
 from monitor.api.http.auth import SCHEDULER_AUTH
 from monitor.api.http.declare import declare
 from monitor.api.http.few_at_once import few_at_once
 from monitor.api.http.lists import Sparse, show_item
 from monitor.api.http.schemas import NameFilter
-from monitor.forecasts import scoreboard as service
-from monitor.forecasts import scoreboard_csv
-from monitor.forecasts.defaults import HEADLINE, METHOD
-from monitor.forecasts.scoreboard import SPANS, ScoreFilter
-from monitor.forecasts.scoreboard_csv import Part
 
 if TYPE_CHECKING:
     from monitor.models import Forecast, ForecastPredictor

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
+from monitor.analysis.failures import own_signatures
+from monitor.analysis.failures.own_signatures import InvalidSignatureValues, SignatureError
+from monitor.analysis.failures.proposals import Proposal
+from monitor.analysis.failures.unknown_failures import preview, proposals
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_signature_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_items, list_rows, show_item
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body, Name
-from monitor.failures import own_signatures
-from monitor.failures.own_signatures import InvalidSignatureValues, SignatureError
-from monitor.failures.proposals import Proposal
-from monitor.failures.unknown_failures import preview, proposals
 from monitor.models import FailureSignature, OwnSignature, Run
 from monitor.models.failure_signature import Category, Origin, Severity
 from monitor.models.token import MANAGE

@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
+from monitor.analysis.availability.site_states import OperationalState, site_states, sites_with_states
 from monitor.api.http.auth import SCHEDULER_AUTH, require_manageable, require_site_permission
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
@@ -17,7 +18,6 @@ from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.api.http.states import WithState, state_fields
-from monitor.availability.site_states import OperationalState, site_states, sites_with_states
 from monitor.gridfile.site_details import (
     CONFIGURED,
     InvalidSiteDetails,
@@ -32,7 +32,7 @@ from monitor.models.token import RUN
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.availability.site_states import CurrentState
+    from monitor.analysis.availability.site_states import CurrentState
     from monitor.models.site import SiteQuerySet
 
 router = Router(tags=["sites"], auth=SCHEDULER_AUTH)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from monitor.analysis.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
 from monitor.api.http.declare import declare
 from monitor.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.api.http.problems import Refused
-from monitor.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

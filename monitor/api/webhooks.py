@@ -11,6 +11,11 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
+from monitor.analysis.webhooks import define as definitions
+from monitor.analysis.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook
+from monitor.analysis.webhooks.deliver import redeliver
+from monitor.analysis.webhooks.enqueue import ping
+from monitor.analysis.webhooks.receivers import answers_of_gone, pauses_of
 from monitor.api.http.answers import created
 from monitor.api.http.auth import require_webhook_permission
 from monitor.api.http.declare import declare
@@ -21,11 +26,6 @@ from monitor.api.http.schemas import Body, Name, RowId
 from monitor.models import Webhook, WebhookDelivery
 from monitor.models.token import MANAGE
 from monitor.models.webhook import DeliveryState, EventType
-from monitor.webhooks import define as definitions
-from monitor.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook
-from monitor.webhooks.deliver import redeliver
-from monitor.webhooks.enqueue import ping
-from monitor.webhooks.receivers import answers_of_gone, pauses_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

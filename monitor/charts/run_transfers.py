@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from monitor.charts.run_waterfall import DurationBar, duration_bar
 
 if TYPE_CHECKING:
-    from monitor.performance.expected_durations import ExpectedDuration
+    from monitor.analysis.performance.expected_durations import ExpectedDuration
     from reporters.report import Report
 
 RING, FAN_IN = "ring", "fan-in"

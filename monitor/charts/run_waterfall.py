@@ -10,7 +10,7 @@ from monitor.charts.stage_shades import drawn
 from monitor.core.units import seconds_range
 
 if TYPE_CHECKING:
-    from monitor.performance.expected_durations import ExpectedDuration
+    from monitor.analysis.performance.expected_durations import ExpectedDuration
     from reporters.report import Report
 
 NEAR = (0.75, 1.25)  # ratios to the median that are no news, however narrow the expected range

@@ -18,6 +18,7 @@ import numpy as np
 from django.db.models import Min
 from django.urls import reverse
 
+from monitor.analysis.forecasts.defaults import METHOD
 from monitor.charts import stage_shades
 from monitor.charts.chart_choice import RUN, TOTAL, ChartChoice, interval_for, most_runs
 from monitor.charts.chart_table import TIME, ChartTable, Column
@@ -26,7 +27,6 @@ from monitor.core.db.timestamps import micros
 from monitor.depot.samples import sample_arrays
 from monitor.depot.series.segment_diff import segment_changes
 from monitor.depot.series.segment_history import Boundary
-from monitor.forecasts.defaults import METHOD
 from monitor.models import Forecast, Metric, Run, Segment
 from monitor.models.forecast import ForecastQuerySet
 from monitor.models.run import ENDED, State

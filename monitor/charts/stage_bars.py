@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from monitor.charts import stage_shades
 
 if TYPE_CHECKING:
+    from monitor.analysis.performance.stage_durations_sql import StageDuration
     from monitor.charts.stage_shades import DrawnStage
-    from monitor.performance.stage_durations_sql import StageDuration
 
 
 @dataclass(frozen=True)

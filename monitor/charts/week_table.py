@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from monitor.analysis.failures.by_hour import WEEKDAYS, HourCount
 from monitor.core import units
-from monitor.failures.by_hour import WEEKDAYS, HourCount
 
 _SHADES = 4
 _HOURS_PER_LABEL = 6

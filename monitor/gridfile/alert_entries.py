@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from monitor.alerts import conditions, reporter_conditions
+from monitor.analysis.alerts import conditions, reporter_conditions
 from monitor.core.yamlfile.entry import Entry, Title
 
 if TYPE_CHECKING:
-    from monitor.alerts.conditions.base import AlertCondition
-    from monitor.alerts.reporter_conditions.base import ReporterCondition
+    from monitor.analysis.alerts.conditions.base import AlertCondition
+    from monitor.analysis.alerts.reporter_conditions.base import ReporterCondition
 
 MOST_REPEAT_SECONDS = 31_536_000  # a year
 CONDITIONS = (*conditions.names(), *reporter_conditions.names())
@@ -72,7 +72,7 @@ def _threshold(condition: type[AlertCondition] | type[ReporterCondition]) -> Any
 
 if TYPE_CHECKING:
     _WithConditions = _AlertRuleBase
-else:  # one key per file in monitor/alerts/conditions/ and monitor/alerts/reporter_conditions/
+else:  # one key per file in the folders conditions/ and reporter_conditions/ of monitor/analysis/alerts/
     _WithConditions = create_model(
         "_WithConditions",
         __base__=_AlertRuleBase,

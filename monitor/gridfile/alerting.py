@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from monitor.alerts import channels
+from monitor.analysis.alerts import channels
 from monitor.core.yamlfile.problems import Fault, quoted, suggestion
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.definition import AlertDefinition

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from monitor.availability.profiles import SELECTORS
+from monitor.analysis.availability.profiles import SELECTORS
 from monitor.core.yamlfile.entry import Entry, Title, none_to_empty
 from monitor.core.yamlfile.problems import quoted
 

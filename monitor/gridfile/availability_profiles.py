@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from monitor.availability.profiles import DEFAULT, SELECTORS
+from monitor.analysis.availability.profiles import DEFAULT, SELECTORS
 from monitor.core.yamlfile.problems import Fault, Path, quoted, suggestion
 from monitor.gridfile.availability_entries import AvailabilityProfileEntry, SelectionEntry, ServiceEntry
 from monitor.gridfile.definition import AvailabilityProfileDefinition

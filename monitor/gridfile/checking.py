@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 import probes
+from monitor.analysis.failures.loading import SignatureEntry
+from monitor.analysis.failures.shipped import shipped_names
 from monitor.core.yamlfile.problems import Fault, Path, quoted, suggestion
 from monitor.core.yamlfile.validation import NAME
-from monitor.failures.loading import SignatureEntry
-from monitor.failures.shipped import shipped_names
 from monitor.gridfile import access, agents, alerting, availability_profiles, expansion, webhook_entries
 from monitor.gridfile.definition import (
     DEFAULT_SERIES,

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from monitor.analysis.webhooks.define import WebhookDefinition
 from monitor.models.reporter import HOME
-from monitor.webhooks.define import WebhookDefinition
 from reporters import config
 
 DEFAULT_RESOURCE = config.ResourceConfig("", "", "/")
@@ -164,7 +164,7 @@ class AvailabilityProfileDefinition:
 
 @dataclass(frozen=True)
 class SignatureDefinition:
-    """A cause of failures that gridcast does not ship (``monitor.failures.signature``)."""
+    """A cause of failures that gridcast does not ship (``monitor.analysis.failures.signature``)."""
 
     name: str
     title: str = ""

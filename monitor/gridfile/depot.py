@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
+from monitor.analysis.webhooks.define import definition_of
 from monitor.gridfile.definition import (
     AlertDefinition,
     AvailabilityProfileDefinition,
@@ -45,7 +46,6 @@ from monitor.models import (
 from monitor.models.alert import WATCHED
 from monitor.models.reporter import HOME
 from monitor.models.run import SCHEDULE, State
-from monitor.webhooks.define import definition_of
 
 Names = Collection[str] | None
 Row = TypeVar("Row", bound=models.Model)

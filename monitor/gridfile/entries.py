@@ -18,8 +18,8 @@ from django.contrib.auth.models import Group
 from django.db.models import ProtectedError
 from django.utils import timezone
 
-from monitor.alerts import channels
-from monitor.alerts.concealed_urls import sees_urls
+from monitor.analysis.alerts import channels
+from monitor.analysis.alerts.concealed_urls import sees_urls
 from monitor.core.db.advisory_locks import retry_on_lock_timeout
 from monitor.core.yamlfile.problems import Fault
 from monitor.depot.access.audit_trail import note

@@ -20,9 +20,9 @@ from pydantic import (
     model_validator,
 )
 
+from monitor.analysis.failures.loading import Name as SignatureName
+from monitor.analysis.failures.loading import SignatureEntry
 from monitor.core.yamlfile.entry import Entry, Title, none_to_empty
-from monitor.failures.loading import Name as SignatureName
-from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry
 from monitor.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from monitor.alerts.concealed_urls import concealed_channels
+from monitor.analysis.alerts.concealed_urls import concealed_channels
+from monitor.analysis.webhooks.define import WebhookDefinition, noted
 from monitor.depot.access.audit_trail import note
 from monitor.gridfile.definition import AlertDefinition, Definition
 from monitor.gridfile.planning import ABSENT, Change
 from monitor.gridfile.problems import NOUNS
-from monitor.webhooks.define import WebhookDefinition, noted
 
 
 def note_change(change: Change) -> None:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from monitor.analysis.failures.loading import SignatureEntry
 from monitor.core.yamlfile.entry import Entry
-from monitor.failures.loading import SignatureEntry
 from monitor.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.gridfile.availability_entries import (
     AvailabilityProfileEntry,

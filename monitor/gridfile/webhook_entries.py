@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from monitor.analysis.webhooks.define import WebhookDefinition, problems
 from monitor.core.yamlfile.entry import Entry
 from monitor.core.yamlfile.problems import Fault, quoted, suggestion
-from monitor.webhooks.define import WebhookDefinition, problems
 
 _RESTRICTIONS = {"suites": "suite", "sites": "site"}
 

@@ -11,9 +11,10 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
 
-from monitor.availability.versions import record_versions
-from monitor.failures import own_signatures
-from monitor.failures.active_signatures import active_signatures, store
+from monitor.analysis.availability.versions import record_versions
+from monitor.analysis.failures import own_signatures
+from monitor.analysis.failures.active_signatures import active_signatures, store
+from monitor.analysis.webhooks.define import WebhookDefinition, follow_runs
 from monitor.gridfile.definition import (
     AlertDefinition,
     AvailabilityProfileDefinition,
@@ -40,7 +41,6 @@ from monitor.models import (
 from monitor.models.alert import WATCHED
 from monitor.models.author import by
 from monitor.models.reporter import HOME
-from monitor.webhooks.define import WebhookDefinition, follow_runs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from monitor.analysis.traces import export as traces
 from monitor.runs.ingest import counts
-from monitor.traces import export as traces
 
 
 class Group(StrEnum):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from monitor.availability.site_states import site_states
+from monitor.analysis.availability.site_states import site_states
 from monitor.metrics.definitions import Group
 from monitor.metrics.text_format import labelled
 from monitor.models import Binding, Reporter, Series, Site
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.availability.site_states import CurrentState
+    from monitor.analysis.availability.site_states import CurrentState
     from monitor.models.series import SeriesQuerySet
 
 

@@ -89,7 +89,7 @@ class AlertRule(Authored):
     """A rule that decides when an alert is open, and which channels are notified.
 
     The condition decides whether the rule watches series or remote reporters. Of what the rule names, it
-    watches what its author may see now (``monitor.alerts.rule_authors``).
+    watches what its author may see now (``monitor.analysis.alerts.rule_authors``).
 
     Attributes:
         everything: whether the rule watches every series, or every remote reporter.
@@ -97,8 +97,8 @@ class AlertRule(Authored):
             suite, each series that binds a resource of a site, named series, and each series of a reporter.
             A rule about reporters: the reporters at a site, and named reporters.
         probes: the names of probes whose series it watches as well.
-        condition: the name of a file in ``monitor/alerts/conditions/`` or
-            ``monitor/alerts/reporter_conditions/``, which gives the bounds of *threshold*.
+        condition: the name of a file in ``monitor/analysis/alerts/conditions/`` or
+            ``monitor/analysis/alerts/reporter_conditions/``, which gives the bounds of *threshold*.
         severity: how much its alerts matter; messages say so.
         notify: the channels.
         repeat_seconds: after how long the channels are told again of an open alert that was not acknowledged;

@@ -12,7 +12,8 @@ from monitor.models.site import Site
 class AvailabilityProfile(models.Model):
     """How the availability of *sites* (empty: all other sites) is computed, as a grid file defines it now.
 
-    ``monitor.availability.profiles`` describes the rules. Availability is computed by ``ProfileVersion``.
+    ``monitor.analysis.availability.profiles`` describes the rules. Availability is computed by
+    ``ProfileVersion``.
     """
 
     name = models.SlugField(unique=True)

@@ -32,8 +32,9 @@ class Forecast(models.Model):
         last_value: the newest known value, which is the forecast of the baseline.
         quantiles: the quantiles at ``QUANTILE_LEVELS``.
         others: the medians of the combined methods, by name, until the forecast is scored.
-        basis: what a forecast by the method ``elsewhere`` is based on (``monitor.forecasts.elsewhere``).
-        truth: the actual value: the first value of such a run that became known after the forecast was
+        basis: what a forecast by the method ``elsewhere`` is based on
+        (``monitor.analysis.forecasts.elsewhere``). truth: the actual value: the first value of such a run
+        that became known after the forecast was
             issued.
         truth_time: the slot of the actual value.
         below: the number of quantiles below the actual value.
@@ -41,8 +42,8 @@ class Forecast(models.Model):
         counts: whether this is the last forecast before its actual value. Several forecasts precede one
             actual value if, for example, a predictor has a new value meanwhile.
 
-    The newest forecasts of each metric are kept (``monitor.forecasts.prune.KEPT``), and so are all forecasts
-    that were delivered to a client or have an outcome.
+    The newest forecasts of each metric are kept (``monitor.analysis.forecasts.prune.KEPT``), and so are all
+    forecasts that were delivered to a client or have an outcome.
     """
 
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="forecasts", db_index=False)

@@ -11,15 +11,16 @@ from monitor.models.series import Series
 
 
 class LearnedState(models.Model):
-    """The state that a forecaster has learned from inputs in the depot. Only ``monitor.forecasts`` writes it.
+    """The state that a forecaster has learned from the depot. Only ``monitor.analysis.forecasts`` writes it.
 
     Attributes:
         state: the packed forecaster (``forecasting.state``).
         versions: the fingerprint of the forecaster's methods.
         used_until: the forecaster has used exactly the inputs in the depot that were known at this time, in
             the order in which they became known.
-        used: the digest of these inputs (``monitor.forecasts.input_digest``), which detects changed inputs.
-        is_behind: whether the depot may have further inputs. They are read in parts; meanwhile the previous
+        used: the digest of these inputs (``monitor.analysis.forecasts.input_digest``), which detects changed
+        inputs. is_behind: whether the depot may have further inputs. They are read in parts; meanwhile the
+        previous
             answers stay.
         n: the number of used inputs of the metric or series itself; inputs of predictors do not count.
     """

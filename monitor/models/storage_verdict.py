@@ -22,7 +22,7 @@ class StorageVerdictQuerySet(models.QuerySet["StorageVerdict"]):
 
 
 class StorageVerdict(models.Model):
-    """The verdict of one series, computed by ``monitor.storage.compute`` after new runs; pages show it.
+    """The verdict of one series, computed by ``monitor.analysis.storage.compute`` after new runs.
 
     Attributes:
         newest: the slot of the newest run that it is about.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import probes
-from monitor.availability.report import present_months
+from monitor.analysis.availability.report import present_months
 from monitor.core.db.timestamps import moment
 from monitor.models import Binding, Hold, Series, Suite
 from monitor.models.hold import HoldKind

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from monitor.analysis.forecasts.defaults import HEADLINE, LEVEL
+from monitor.analysis.performance.stage_durations_sql import StageDuration, stage_durations
 from monitor.depot.series.kinds import of_kind
 from monitor.depot.series.segments import current_metrics
-from monitor.forecasts.defaults import HEADLINE, LEVEL
 from monitor.models import ForecastState, Series, SuccessState
 from monitor.models.series import Measures
-from monitor.performance.stage_durations_sql import StageDuration, stage_durations
 
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet

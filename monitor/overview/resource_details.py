@@ -9,12 +9,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from monitor.availability.site_states import CurrentState, resource_states
-from monitor.failures.by_category import CategoryFailures, failed_at, failures_by_category
+from monitor.analysis.availability.site_states import CurrentState, resource_states
+from monitor.analysis.failures.by_category import CategoryFailures, failed_at, failures_by_category
+from monitor.analysis.performance.stage_durations_sql import StageDuration
 from monitor.models import Binding, Resource, Run, Series, Site
 from monitor.overview.place_details import bound_series, durations_in
 from monitor.overview.series_list import ListedSeries, lines_of
-from monitor.performance.stage_durations_sql import StageDuration
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

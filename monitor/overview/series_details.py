@@ -14,10 +14,10 @@ from typing import Any
 from django.db.models import Count, Exists, Min, OuterRef, Subquery, Value
 from django.db.models.functions import JSONObject
 
+from monitor.analysis.forecasts.defaults import LEVEL
 from monitor.depot.samples.read import newest_values
 from monitor.depot.series.segments import current_metrics
 from monitor.depot.series.staleness import Staleness, allowed_age, freshness
-from monitor.forecasts.defaults import LEVEL
 from monitor.models import Alert, ForecastState, Hold, Reporter, Resource, Run, Series
 from monitor.models.run import State
 from monitor.models.series import IMPORTED, SeriesQuerySet

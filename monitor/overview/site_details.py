@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Prefetch, Q
 
-from monitor.availability.site_states import CurrentState, states_at_site
-from monitor.failures.by_category import CategoryFailures, failed_at, failures_by_category
+from monitor.analysis.availability.site_states import CurrentState, states_at_site
+from monitor.analysis.failures.by_category import CategoryFailures, failed_at, failures_by_category
+from monitor.analysis.performance.stage_durations_sql import StageDuration
 from monitor.models import (
     Binding,
     Hold,
@@ -36,7 +37,6 @@ from monitor.overview.place_details import (
 )
 from monitor.overview.reporters import ReporterStanding, reporter_standings
 from monitor.overview.series_list import SeriesChoice, SeriesPage, list_series
-from monitor.performance.stage_durations_sql import StageDuration
 from monitor.runs.ledger.maintenance import ShownWindow, open_and_planned
 
 if TYPE_CHECKING:

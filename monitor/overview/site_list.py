@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from monitor.availability.report import MonthOfSite, months_of_sites
-from monitor.availability.site_states import (
+from monitor.analysis.availability.report import MonthOfSite, months_of_sites
+from monitor.analysis.availability.site_states import (
     CurrentState,
     OperationalState,
     StateReason,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.availability.site_states import operational_states
+from monitor.analysis.availability.site_states import operational_states
 from monitor.core.db import binary
 from monitor.models import Resource, Series, Site
 from monitor.overview import allowed_ages, latest

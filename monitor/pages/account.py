@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST
 from monitor.accounts import attempts, door_reasons, events, passwords, sessions
 from monitor.accounts.confirmation import PASSWORD
 from monitor.accounts.relying_party import PasskeysUnavailable, relying_party
-from monitor.alerts.notified_rules import notified_rules
+from monitor.analysis.alerts.notified_rules import notified_rules
 from monitor.core.units import counted
 from monitor.depot.access import roles, tokens
 from monitor.depot.access.audit_trail import note

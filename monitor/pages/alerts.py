@@ -13,8 +13,8 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from monitor.alerts.acknowledge import acknowledge as acknowledge_alert
-from monitor.alerts.listing import listed
+from monitor.analysis.alerts.acknowledge import acknowledge as acknowledge_alert
+from monitor.analysis.alerts.listing import listed
 from monitor.models import Alert, AlertRule
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part

@@ -11,16 +11,16 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from monitor.availability import report
-from monitor.availability.months import (
+from monitor.analysis.availability import report
+from monitor.analysis.availability.months import (
     FIRST_MONTH,
     InvalidMonth,
     month_after,
     month_before,
     parse_month,
 )
-from monitor.availability.recompute import InvalidRecomputation, RecomputationRequest, recompute
-from monitor.availability.versions import find_version
+from monitor.analysis.availability.recompute import InvalidRecomputation, RecomputationRequest, recompute
+from monitor.analysis.availability.versions import find_version
 from monitor.models import Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.site import may_manage_somewhere

@@ -10,8 +10,8 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
+from monitor.analysis.failures.incident_calendar import CalendarDay, first_of_month, month_of, spans_during
 from monitor.charts.incident_items import incident_items
-from monitor.failures.incident_calendar import CalendarDay, first_of_month, month_of, spans_during
 from monitor.models import FailureSignature, Incident
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry

@@ -12,12 +12,11 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.charts.week_table import hour_rows
-from monitor.failures.attribute import recent
-from monitor.failures.breakdown import BreakdownKind, break_down
-from monitor.failures.by_hour import clock_of, count_by_hour
-from monitor.failures.cause_episodes import episodes_of
-from monitor.failures.counts import (
+from monitor.analysis.failures.attribute import recent
+from monitor.analysis.failures.breakdown import BreakdownKind, break_down
+from monitor.analysis.failures.by_hour import clock_of, count_by_hour
+from monitor.analysis.failures.cause_episodes import episodes_of
+from monitor.analysis.failures.counts import (
     FailureRange,
     count_failures,
     failure_range,
@@ -25,8 +24,9 @@ from monitor.failures.counts import (
     runs_at_site,
     runs_of,
 )
-from monitor.failures.episodes import mean_to_repair
-from monitor.failures.repair_times import repair_times
+from monitor.analysis.failures.episodes import mean_to_repair
+from monitor.analysis.failures.repair_times import repair_times
+from monitor.charts.week_table import hour_rows
 from monitor.models import Attribution, FailureSignature, Resource, Site
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
@@ -38,8 +38,8 @@ from monitor.templatetags.components import FilterField
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from monitor.analysis.failures.outcomes.read import RunOutcomes
     from monitor.charts.time_range import PageRange
-    from monitor.failures.outcomes.read import RunOutcomes
 
 DAY = timedelta(days=1)
 MOST_RUNS = 100

@@ -18,10 +18,10 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from monitor.alerts.listing import listed, notification_states, silence_preview
-from monitor.failures import incident_actions
-from monitor.failures.incidents import earlier
-from monitor.failures.streaks import FailureStreak, incident_streaks, longest, streaks
+from monitor.analysis.alerts.listing import listed, notification_states, silence_preview
+from monitor.analysis.failures import incident_actions
+from monitor.analysis.failures.incidents import earlier
+from monitor.analysis.failures.streaks import FailureStreak, incident_streaks, longest, streaks
 from monitor.models import Alert, Incident, IncidentSeries, Run, Series
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part

@@ -13,8 +13,8 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from monitor.availability.declare import announce_or_declare, withdraw_and_recompute
-from monitor.availability.recompute import InvalidRecomputation
+from monitor.analysis.availability.declare import announce_or_declare, withdraw_and_recompute
+from monitor.analysis.availability.recompute import InvalidRecomputation
 from monitor.models import MaintenanceWindow, Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_window import CHANGE_WINDOWS

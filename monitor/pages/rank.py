@@ -11,15 +11,9 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.api.http.problems import Refused
-from monitor.api.http.start_time import start_time
-from monitor.charts.stage_bar import stage_bar
-from monitor.charts.stage_shades import DrawnStage, of_probe
-from monitor.charts.time_range import InvalidRange
-from monitor.core import units
-from monitor.forecasts.not_ready import NotReady
-from monitor.forecasts.rank import Ranked, Unranked, rank
-from monitor.forecasts.rank_details import (
+from monitor.analysis.forecasts.not_ready import NotReady
+from monitor.analysis.forecasts.rank import Ranked, Unranked, rank
+from monitor.analysis.forecasts.rank_details import (
     PredictedPath,
     PredictedSeconds,
     applications,
@@ -27,6 +21,12 @@ from monitor.forecasts.rank_details import (
     predicted_paths,
     rankable_series,
 )
+from monitor.api.http.problems import Refused
+from monitor.api.http.start_time import start_time
+from monitor.charts.stage_bar import stage_bar
+from monitor.charts.stage_shades import DrawnStage, of_probe
+from monitor.charts.time_range import InvalidRange
+from monitor.core import units
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute

@@ -12,7 +12,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from monitor.alerts.listing import listed
+from monitor.analysis.alerts.listing import listed
 from monitor.models import Alert, Reporter
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import OPERATE, may_manage_somewhere

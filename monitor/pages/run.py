@@ -12,15 +12,16 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.analysis.failures.attribute import explained
+from monitor.analysis.failures.incidents import earlier, earlier_of_signature, incident_of
+from monitor.analysis.failures.run_differences import run_differences
+from monitor.analysis.failures.same_failure import same_failure
+from monitor.analysis.performance.expected_durations import expected_durations
 from monitor.charts.run_transfers import run_transfers
 from monitor.charts.run_waterfall import stage_metric, waterfall
 from monitor.charts.stage_shades import DrawnStage, of_probe
 from monitor.charts.transfer_svg import transfer_svg
 from monitor.depot.samples.read import of_run
-from monitor.failures.attribute import explained
-from monitor.failures.incidents import earlier, earlier_of_signature, incident_of
-from monitor.failures.run_differences import run_differences
-from monitor.failures.same_failure import same_failure
 from monitor.models import (
     ChainRecord,
     ConflictingReport,
@@ -36,7 +37,6 @@ from monitor.models.segment import SegmentIdentity
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.parts import compute, has_failed
 from monitor.pages.http.updates import live
-from monitor.performance.expected_durations import expected_durations
 from monitor.runs.ledger.attribution import outcome_label
 from monitor.runs.ledger.skip_causes import skip_causes
 from reporters.report import LEVELS

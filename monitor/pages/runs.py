@@ -12,8 +12,7 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.api.http.few_at_once import few_at_once
-from monitor.failures.run_list import (
+from monitor.analysis.failures.run_list import (
     IN_PROGRESS,
     MOST_COUNTED,
     NOT_PASSED,
@@ -22,7 +21,8 @@ from monitor.failures.run_list import (
     page_of_runs,
     selected_runs,
 )
-from monitor.failures.run_table import run_table_csv
+from monitor.analysis.failures.run_table import run_table_csv
+from monitor.api.http.few_at_once import few_at_once
 from monitor.models import FailureSignature, Resource, Site
 from monitor.models.run import ENDED
 from monitor.pages.http.access import members_only

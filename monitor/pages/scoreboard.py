@@ -13,12 +13,8 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from forecasting.learning.loss_comparison import gain_interval
-from monitor.api.http.few_at_once import few_at_once
-from monitor.api.scoreboard import csv_table
-from monitor.charts.score_svg import Comparison, Guide, calibration_curve, lines, ratios
-from monitor.core.units import humanised, unit_of
-from monitor.forecasts import scoreboard as service
-from monitor.forecasts.calibration import (
+from monitor.analysis.forecasts import scoreboard as service
+from monitor.analysis.forecasts.calibration import (
     MOST_SERIES,
     CalibrationPoint,
     calibration,
@@ -26,9 +22,13 @@ from monitor.forecasts.calibration import (
     series_records,
     worst_series,
 )
-from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.scoreboard import SPANS, Score, ScoreFilter, ScoreRange
-from monitor.forecasts.scoreboard_csv import PARTS
+from monitor.analysis.forecasts.defaults import METHOD
+from monitor.analysis.forecasts.scoreboard import SPANS, Score, ScoreFilter, ScoreRange
+from monitor.analysis.forecasts.scoreboard_csv import PARTS
+from monitor.api.http.few_at_once import few_at_once
+from monitor.api.scoreboard import csv_table
+from monitor.charts.score_svg import Comparison, Guide, calibration_curve, lines, ratios
+from monitor.core.units import humanised, unit_of
 from monitor.pages.http.access import members_only
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute

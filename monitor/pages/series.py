@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 import probes
+from monitor.analysis.forecasts.series_outlook import NextRunOutlook, outlook
 from monitor.api.http.few_at_once import few_at_once
 from monitor.charts.annotations import annotations_of
 from monitor.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice
@@ -28,7 +29,6 @@ from monitor.depot.samples.formats.base import UnknownFormat
 from monitor.depot.series.segment_history import segment_starts
 from monitor.depot.series.segments import SegmentStatus, segment_status
 from monitor.depot.series.staleness import Staleness
-from monitor.forecasts.series_outlook import NextRunOutlook, outlook
 from monitor.models import Alert, Hold, Metric, Reporter, Series
 from monitor.models.hold import HoldKind, Scope
 from monitor.models.reporter import MANAGE_REPORTERS

@@ -14,12 +14,12 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitor.alerts import conditions, reporter_conditions, try_channel
-from monitor.alerts.disabled_channels import disabled_channels
-from monitor.alerts.evaluate_reporters import reporters_in_alert, watched_reporters
-from monitor.alerts.listing import NotificationState, notification_states
-from monitor.alerts.replay import DAYS, replay_rule, watched_series
-from monitor.alerts.try_channel import CannotTry
+from monitor.analysis.alerts import conditions, reporter_conditions, try_channel
+from monitor.analysis.alerts.disabled_channels import disabled_channels
+from monitor.analysis.alerts.evaluate_reporters import reporters_in_alert, watched_reporters
+from monitor.analysis.alerts.listing import NotificationState, notification_states
+from monitor.analysis.alerts.replay import DAYS, replay_rule, watched_series
+from monitor.analysis.alerts.try_channel import CannotTry
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry
 from monitor.gridfile.definition import AlertDefinition

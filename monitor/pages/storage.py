@@ -10,16 +10,16 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path, reverse
 from django.utils import timezone
 
+from monitor.analysis.performance.sweep_csv import sweep_csv
+from monitor.analysis.performance.sweeps import newest_to_analyse, stored_sweeps
+from monitor.analysis.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
+from monitor.analysis.storage.uses import USES
 from monitor.api.http.few_at_once import few_at_once
 from monitor.models import Series
 from monitor.pages.http.access import members_only, wants_part
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import compute
 from monitor.pages.http.updates import digest_of, is_current, live
-from monitor.performance.sweep_csv import sweep_csv
-from monitor.performance.sweeps import newest_to_analyse, stored_sweeps
-from monitor.storage.areas import SeriesVerdict, StorageArea, series_verdicts, storage_areas
-from monitor.storage.uses import USES
 
 SHOWN_EFFECTS = 12
 SHOWN_LEVELS = 8

@@ -14,6 +14,11 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from monitor.analysis.webhooks import destination, signature
+from monitor.analysis.webhooks.define import WebhookDefinition
+from monitor.analysis.webhooks.deliver import redeliver
+from monitor.analysis.webhooks.enqueue import ping
+from monitor.analysis.webhooks.receivers import answers_of_gone, pauses_of
 from monitor.depot.access.audit_trail import note
 from monitor.gridfile import entries as grid_entries
 from monitor.gridfile.webhook_entries import WebhookEntry
@@ -27,11 +32,6 @@ from monitor.pages.http.form_fields import model_fields
 from monitor.pages.http.navigation import NavigationEntry, with_permission
 from monitor.pages.http.parts import compute
 from monitor.pages.http.read_form import accepts_form
-from monitor.webhooks import destination, signature
-from monitor.webhooks.define import WebhookDefinition
-from monitor.webhooks.deliver import redeliver
-from monitor.webhooks.enqueue import ping
-from monitor.webhooks.receivers import answers_of_gone, pauses_of
 
 MOST_DELIVERIES = 100
 

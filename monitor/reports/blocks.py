@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
-from monitor.performance.tables import StatisticsTable
+from monitor.analysis.performance.tables import StatisticsTable
 
 PUBLISHED = "published"  # the heading of a column of published numbers ends with this word
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from monitor.performance.describe import QUANTILE_SHARES, ColumnDescription
-from monitor.performance.passed_runs import TOTALS
-from monitor.performance.tables import UNDEFINED, class_label, label, number_text, percent_text
+from monitor.analysis.performance.describe import QUANTILE_SHARES, ColumnDescription
+from monitor.analysis.performance.passed_runs import TOTALS
+from monitor.analysis.performance.tables import UNDEFINED, class_label, label, number_text, percent_text
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
 from monitor.reports.published_numbers import GRIDS, PublishedDuration
 
 if TYPE_CHECKING:
-    from monitor.performance.series_statistics import SeriesStatistics
-    from monitor.performance.sigma_histogram import SigmaClass, SigmaHistogram
+    from monitor.analysis.performance.series_statistics import SeriesStatistics
+    from monitor.analysis.performance.sigma_histogram import SigmaClass, SigmaHistogram
     from monitor.reports.study_report import StudyReport
 
 GATHER, PRECO = "gather", "preco"  # whose durations were published

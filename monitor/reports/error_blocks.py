@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from monitor.failures.counts import SuccessRates
-from monitor.performance.tables import UNDEFINED, percent_text
+from monitor.analysis.failures.counts import SuccessRates
+from monitor.analysis.performance.tables import UNDEFINED, percent_text
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
 from monitor.reports.duration_blocks import GATHER

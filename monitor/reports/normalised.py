@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.analysis.performance.describe import standard_deviation
+from monitor.analysis.performance.passed_runs import PassedRuns
 from monitor.depot.samples.m4 import select_points
-from monitor.performance.describe import standard_deviation
-from monitor.performance.passed_runs import PassedRuns
 
 MOST_POINTS = 600  # of a line in a chart
 

@@ -10,7 +10,7 @@ from monitor.core.units import coarse_seconds, seconds
 from monitor.reports.published_numbers import GRIDS, TERAGRID
 
 if TYPE_CHECKING:
-    from monitor.forecasts.study import StudyFacts
+    from monitor.analysis.forecasts.study import StudyFacts
     from monitor.reports.study_report import StudyReport
 
 PUBLISHED_PRECO_EDITION = 2  # the first edition of the weather with the published times of PreCo

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from monitor.analysis.failures.counts import SuccessRates
+from monitor.analysis.failures.in_maintenance import failed_in_maintenance
 from monitor.core.db.timestamps import micros
 from monitor.depot.series.segments import current_bindings
-from monitor.failures.counts import SuccessRates
-from monitor.failures.in_maintenance import failed_in_maintenance
 from monitor.models import FailureSignature
 from monitor.models.run import State
 from monitor.reports.outcomes import judged_runs

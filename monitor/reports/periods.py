@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from monitor.availability.months import InvalidMonth, month_after, month_before, month_name, parse_month
+from monitor.analysis.availability.months import (
+    InvalidMonth,
+    month_after,
+    month_before,
+    month_name,
+    parse_month,
+)
 
 WEEK = timedelta(weeks=1)
 _WEEK = re.compile(r"(19[7-9][0-9]|[2-9][0-9]{3})-W(0[1-9]|[1-4][0-9]|5[0-3])", re.ASCII)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from forecasting.evaluation.published_predictions import METRICS
 from forecasting.evaluation.study import EMPTY_COLUMN
 from forecasting.evaluation.study_table import compared
-from monitor.performance.probe_correlation import Lag, StageCorrelation
-from monitor.performance.tables import UNDEFINED, correlation_table, label
+from monitor.analysis.performance.probe_correlation import Lag, StageCorrelation
+from monitor.analysis.performance.tables import UNDEFINED, correlation_table, label
 from monitor.reports import svg
 from monitor.reports.blocks import PUBLISHED, Block, table_block
 from monitor.reports.duration_blocks import GATHER, PRECO, unit
 from monitor.reports.published_numbers import GRIDS, TERAGRID, PublishedGrid
 
 if TYPE_CHECKING:
-    from monitor.performance.series_statistics import ProbeCorrelation
+    from monitor.analysis.performance.series_statistics import ProbeCorrelation
     from monitor.reports.study_report import StudyReport
 
 

@@ -9,8 +9,8 @@ import msgspec
 from django.template.loader import render_to_string
 
 from forecasting.commands.study import document as forecast_document
+from monitor.analysis.performance.tables import as_text
 from monitor.core.csvfile import to_csv
-from monitor.performance.tables import as_text
 from monitor.reports.layout import study_sections
 from monitor.reports.published_numbers import GRIDS
 from monitor.reports.storage_blocks import csv_rows, storage_sections

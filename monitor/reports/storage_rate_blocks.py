@@ -21,8 +21,8 @@ from monitor.reports.published_storage import (
 from monitor.reports.storage_cells import NOTHING, OURS, difference, number
 
 if TYPE_CHECKING:
+    from monitor.analysis.storage.areas import StorageArea
     from monitor.reports.storage_report import StorageReport
-    from monitor.storage.areas import StorageArea
 
 HEADINGS = ("Written MB/s", "Read MB/s", "Random writes/s", "Random reads/s")  # in the order of Rates
 

@@ -10,9 +10,9 @@ from statistics import fmean
 
 from django.db import OperationalError, connection
 
+from monitor.analysis.storage.areas import SeriesVerdict, StorageArea, areas_of, verdicts_at
 from monitor.models import Forecast, Resource, StorageVerdict
 from monitor.reports.published_storage import Rates
-from monitor.storage.areas import SeriesVerdict, StorageArea, areas_of, verdicts_at
 
 ELSEWHERE = "elsewhere"
 

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from forecasting.evaluation.study import WARM_UP
+from monitor.analysis.forecasts.study import Study, study
+from monitor.analysis.performance import passed_runs
+from monitor.analysis.performance.passed_runs import TOTALS
+from monitor.analysis.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
 from monitor.depot.series.segments import current_bindings
-from monitor.forecasts.study import Study, study
 from monitor.models import DemoWeather, Series
-from monitor.performance import passed_runs
-from monitor.performance.passed_runs import TOTALS
-from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
 from monitor.reports.normalised import NormalisedLine, normalised
 from monitor.reports.outcomes import Outcomes, outcomes
 from monitor.reports.passed_together import passed_together
@@ -23,7 +23,7 @@ from monitor.reports.published_numbers import GRIDS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from monitor.failures.counts import SuccessRates
+    from monitor.analysis.failures.counts import SuccessRates
 
 CIRCLE = "circle"
 MOST_SERIES = 10  # of a probe: those with the most runs have tables and figures

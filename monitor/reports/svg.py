@@ -16,7 +16,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 if TYPE_CHECKING:
-    from monitor.performance.sigma_histogram import SigmaHistogram
+    from monitor.analysis.performance.sigma_histogram import SigmaHistogram
     from monitor.reports.normalised import NormalisedLine
 
 WIDTH = 720

@@ -14,7 +14,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from monitor.availability.recompute import describe_change
+from monitor.analysis.availability.recompute import describe_change
 from monitor.charts import availability_strip, score_svg, svg, week_table
 from monitor.charts.state_glyphs import STATE_GLYPHS
 from monitor.core import units

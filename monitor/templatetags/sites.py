@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from monitor.availability.site_states import OperationalState
+from monitor.analysis.availability.site_states import OperationalState
 from monitor.charts.availability_calendar import availability_calendar
 from monitor.models.run import State
 from monitor.templatetags.gridcast import ICONS

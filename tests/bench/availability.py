@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
-from monitor.availability import days_sql
-from monitor.availability.compute import LONGEST_VALID, WantedDay, compute
-from monitor.availability.versions import all_versions
+from monitor.analysis.availability import days_sql
+from monitor.analysis.availability.compute import LONGEST_VALID, WantedDay, compute
+from monitor.analysis.availability.versions import all_versions
 from monitor.core.db.partitions import create_for
 from monitor.models import Reporter, Site, Suite
 from tests.bench.base import Result, interleaved

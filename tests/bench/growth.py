@@ -21,10 +21,10 @@ from django.contrib.auth.models import User
 from django.db import connection, connections
 from psycopg import sql
 
+from monitor.analysis.forecasts.query import ForecastQuestion, answer_question
+from monitor.analysis.forecasts.refresh import refresh
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.rollups.worker import gather
-from monitor.forecasts.query import ForecastQuestion, answer_question
-from monitor.forecasts.refresh import refresh
 from monitor.models import Series
 from monitor.overview.latest import latest
 from monitor.overview.matrix import overview_of_groups

@@ -9,11 +9,11 @@ from itertools import count
 
 from django.db import connection, transaction
 
+from monitor.analysis.forecasts.metric_state import followed
+from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.core.db.partitions import range_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
-from monitor.forecasts.metric_state import followed
-from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, PendingChange, Series, SuccessState
 from monitor.overview import latest_sql

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from forecasting.series import QUANTILE_LEVELS, Forecaster, Observation
+from monitor.analysis.forecasts.refresh import refresh, refresh_all
 from monitor.core.compression import pack_state, unpack_state
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.depot.series.segments import local_identity
-from monitor.forecasts.refresh import refresh, refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, Segment, Series
 from reporters.config import ResourceConfig

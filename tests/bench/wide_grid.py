@@ -11,10 +11,10 @@ from django.db import connection
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.availability.versions import default_version
+from monitor.analysis.availability.versions import default_version
+from monitor.analysis.failures.outcomes import worker as outcomes
 from monitor.core.db import partitions
 from monitor.depot.access.roles import Grant, grant
-from monitor.failures.outcomes import worker as outcomes
 from monitor.models import FailureSignature, StandingChange, Suite
 from monitor.models.role import UserRole
 from monitor.overview import standings

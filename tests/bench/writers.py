@@ -17,11 +17,11 @@ from django.contrib.auth.models import User
 from django.db import connection, connections
 from django.db.models import Q
 
+from monitor.analysis.forecasts.defaults import HEADLINE
+from monitor.analysis.forecasts.query import ForecastQuestion, answer_question
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.rollups.worker import gather, roll
 from monitor.depot.samples.pairing import paired
-from monitor.forecasts.defaults import HEADLINE
-from monitor.forecasts.query import ForecastQuestion, answer_question
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import RawReport, Series, Suite
 from monitor.overview.latest import latest

@@ -8,8 +8,8 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.analysis.forecasts.issue import issue
 from monitor.depot.series.segments import current_bindings
-from monitor.forecasts.issue import issue
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Forecast, Metric, Reporter, Series, SuccessState
 from monitor.models.reporter import HOME

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.alerts import conditions
-from monitor.alerts.conditions.base import COUNTED, UNREPORTED, ConditionInput, InvalidThreshold, RunOutcome
+from monitor.analysis.alerts import conditions
+from monitor.analysis.alerts.conditions.base import (
+    COUNTED,
+    UNREPORTED,
+    ConditionInput,
+    InvalidThreshold,
+    RunOutcome,
+)
 from monitor.gridfile.alert_entries import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -29,8 +29,8 @@ FOLDERS_BY_DAY = (
     "forecasting/methods",
     "monitor/runs/imports/formats",
     "monitor/depot/samples/formats",
-    "monitor/alerts/channels",
-    "monitor/alerts/conditions",
+    "monitor/analysis/alerts/channels",
+    "monitor/analysis/alerts/conditions",
 )
 # What shows, lists or decides about plug-ins of any kind.
 BY_NIGHT = (
@@ -43,7 +43,7 @@ BY_NIGHT = (
     "tests/monitor/api/test_registries.py",
     "tests/monitor/api/test_values.py",
     "tests/monitor/cross",
-    "tests/monitor/failures/test_signatures.py",
+    "tests/monitor/analysis/failures/test_signatures.py",
     "tests/monitor/gridfile/test_published.py",
     "tests/monitor/runs/ledger/admission",
     "tests/monitor/pages/test_components.py",
@@ -96,9 +96,9 @@ def test_there_is_a_recipe_for_every_kind_of_plug_in() -> None:
         "reporters/batch",
         "monitor/runs/imports/formats",
         "monitor/depot/samples/formats",
-        "monitor/alerts/channels",
-        "monitor/alerts/conditions",
-        "monitor/failures/signatures",
+        "monitor/analysis/alerts/channels",
+        "monitor/analysis/alerts/conditions",
+        "monitor/analysis/failures/signatures",
         "monitor/runs/ledger/admission/rules",
         "monitor/pages",
         "templates/pages",

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from monitor.alerts import channels
-from monitor.alerts.channels.base import InvalidOptions, Message, NotDelivered, UnknownChannel
+from monitor.analysis.alerts import channels
+from monitor.analysis.alerts.channels.base import InvalidOptions, Message, NotDelivered, UnknownChannel
 from tests.monitor.receivers import RECEIVERS, REFUSES, Receiver
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

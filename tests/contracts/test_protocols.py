@@ -18,10 +18,10 @@ import probes
 from forecasting import commands as forecasting_commands
 from forecasting import methods
 from forecasting.base import ForecastMethod
-from monitor.alerts import channels, conditions, reporter_conditions
-from monitor.alerts.channels.base import Notifier
-from monitor.alerts.conditions.base import AlertCondition
-from monitor.alerts.reporter_conditions.base import ReporterCondition
+from monitor.analysis.alerts import channels, conditions, reporter_conditions
+from monitor.analysis.alerts.channels.base import Notifier
+from monitor.analysis.alerts.conditions.base import AlertCondition
+from monitor.analysis.alerts.reporter_conditions.base import ReporterCondition
 from monitor.depot.samples import formats as exports
 from monitor.depot.samples.formats.base import Export
 from monitor.runs.imports import formats as imports

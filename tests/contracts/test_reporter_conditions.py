@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.alerts import conditions, reporter_conditions
-from monitor.alerts.conditions.base import InvalidThreshold
-from monitor.alerts.reporter_conditions.base import Drop, ReporterInput
+from monitor.analysis.alerts import conditions, reporter_conditions
+from monitor.analysis.alerts.conditions.base import InvalidThreshold
+from monitor.analysis.alerts.reporter_conditions.base import Drop, ReporterInput
 from monitor.gridfile.alert_entries import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from django.utils.html import escape
 
 import probes
 from forecasting import methods
-from monitor.alerts import channels, conditions, reporter_conditions
+from monitor.analysis.alerts import channels, conditions, reporter_conditions
 from monitor.depot.samples import formats as exports
 from monitor.models import AlertRule, Run, Series
 from monitor.models.role import UserRole

@@ -64,11 +64,11 @@ def load_year() -> None:
     from django.db import connection
     from django.utils import timezone
 
-    from monitor.availability import refresh as availability
+    from monitor.analysis.availability import refresh as availability
+    from monitor.analysis.failures.classify_runs import classify_runs
+    from monitor.analysis.failures.outcomes import worker as outcomes
     from monitor.core.db import partitions
     from monitor.depot.rollups.worker import rebuild
-    from monitor.failures.classify_runs import classify_runs
-    from monitor.failures.outcomes import worker as outcomes
     from monitor.tasks import gather_dirty_hours
     from tests.monitor.pages import depots
 

@@ -156,7 +156,7 @@ class _HookHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def log() -> Iterator[Log]:
-    logger, handler = logging.getLogger("monitor.alerts"), Log()
+    logger, handler = logging.getLogger("monitor.analysis.alerts.channels.log"), Log()
     logger.addHandler(handler)
     level = logger.level
     logger.setLevel(logging.INFO)

@@ -20,10 +20,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.depot.samples.read import history
 from monitor.depot.series.segments import segment_status
-from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import refresh_all
 from monitor.gridfile import depot, exporting, loading
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State

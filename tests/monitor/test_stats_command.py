@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from monitor.analysis.performance.tables import StatisticsTable, as_latex, as_text, label, latex_escaped
 from monitor.management.commands.stats import _window
 from monitor.models import Series
-from monitor.performance.tables import StatisticsTable, as_latex, as_text, label, latex_escaped
 from reporters import report as wire
+from tests.monitor.analysis.performance.runs import HOUR, MINUTE, another_series, ring_runs
 from tests.monitor.builders import circle_report
 from tests.monitor.conftest import NOON
-from tests.monitor.performance.runs import HOUR, MINUTE, another_series, ring_runs
 
 DAY = "2026-03-01..2026-03-03"
 NEWER = wire.ProbeIdentity("circle", "99", "0" * 64)

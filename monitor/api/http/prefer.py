@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from monitor.forecasts.not_ready import NotReady
+from monitor.analysis.forecasts.not_ready import NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,10 +12,10 @@ from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, JsonResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
+from monitor.analysis.forecasts.not_ready import NotReady
 from monitor.core.clipping import MOST_ERRORS, MOST_MESSAGE, MOST_PARTS, clipped, clipped_texts
 from monitor.core.log import request_id
 from monitor.core.statement_timeout import is_cancelled
-from monitor.forecasts.not_ready import NotReady
 from monitor.runs.ingest.disk_guard import RETRY_SECONDS, DepotFull
 
 if TYPE_CHECKING:

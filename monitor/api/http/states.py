@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ninja import Schema
 from pydantic import Field
 
-from monitor.availability.site_states import OperationalState
+from monitor.analysis.availability.site_states import OperationalState
 
 if TYPE_CHECKING:
-    from monitor.availability.site_states import CurrentState, StateReason
+    from monitor.analysis.availability.site_states import CurrentState, StateReason
 
 
 class StateReasonOut(Schema):

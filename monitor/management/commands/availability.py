@@ -11,17 +11,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.availability import report
-from monitor.availability.months import InvalidMonth, month_after, parse_month
-from monitor.availability.recompute import (
+from monitor.analysis.availability import report
+from monitor.analysis.availability.months import InvalidMonth, month_after, parse_month
+from monitor.analysis.availability.recompute import (
     InvalidRecomputation,
     RecomputationRequest,
     describe_change,
     recompute,
 )
-from monitor.availability.refresh import refresh
-from monitor.availability.report import MonthOfSite
-from monitor.availability.versions import find_version
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.availability.report import MonthOfSite
+from monitor.analysis.availability.versions import find_version
 from monitor.core.csvfile import to_csv
 from monitor.core.units import coarse_seconds, tenths_of_percent
 from monitor.management.caller import caller_name

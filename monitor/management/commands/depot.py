@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
+from monitor.analysis.failures.outcomes import worker as outcomes
 from monitor.core import env
 from monitor.core.db import accounts
 from monitor.core.db.timescale_extension import TimescaleUnavailable
@@ -17,7 +18,6 @@ from monitor.depot import status as depot_status
 from monitor.depot.migrate_to_timescale import MigrationInProgress
 from monitor.depot.move_to_hypertables import CopyDiffers, TablesInUse
 from monitor.depot.rollups import worker
-from monitor.failures.outcomes import worker as outcomes
 from monitor.management.depot_data import DepotDataCommand
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor.analysis.failures.active_signatures import active_signatures
+from monitor.analysis.failures.classifier import FailureText, classifier_of
+from monitor.analysis.failures.loading import read
+from monitor.analysis.failures.shipped import shipped
+from monitor.analysis.failures.signature import Signature
+from monitor.analysis.failures.unknown_failures import proposals
 from monitor.core.yamlfile.problems import InvalidYamlFile
-from monitor.failures.active_signatures import active_signatures
-from monitor.failures.classifier import FailureText, classifier_of
-from monitor.failures.loading import read
-from monitor.failures.shipped import shipped
-from monitor.failures.signature import Signature
-from monitor.failures.unknown_failures import proposals
 from monitor.gridfile.proposing import to_grid_file
 from monitor.models import Run
 from monitor.models.failure_signature import UNKNOWN

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.forecasts import refresh
-from monitor.forecasts.choose_predictors import choose_predictors
-from monitor.forecasts.status import behind_of, status_lines
+from monitor.analysis.forecasts import refresh
+from monitor.analysis.forecasts.choose_predictors import choose_predictors
+from monitor.analysis.forecasts.status import behind_of, status_lines
 from monitor.models import Series
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from django.forms import ValidationError
 from django.utils import timezone
 from django.utils.text import slugify
 
-from monitor.availability.declare import declare_and_recompute
-from monitor.availability.recompute import InvalidRecomputation, describe_change
+from monitor.analysis.availability.declare import declare_and_recompute
+from monitor.analysis.availability.recompute import InvalidRecomputation, describe_change
 from monitor.management.caller import caller_name
 from monitor.management.time_options import parse_time
 from monitor.models import MaintenanceChange, MaintenanceWindow, Site

@@ -13,11 +13,11 @@ import msgspec
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from monitor.analysis.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
+from monitor.analysis.performance.tables import as_latex, as_text, tables
 from monitor.depot.samples.sample_arrays import TooManySamples
 from monitor.management.find_series import find_series
 from monitor.management.time_options import parse_time
-from monitor.performance.series_statistics import NoPassedRuns, SeriesStatistics, series_statistics
-from monitor.performance.tables import as_latex, as_text, tables
 
 USUAL = "30d"
 MOST_DAYS = 20_000  # until 1970, the earliest slot of a report

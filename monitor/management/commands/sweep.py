@@ -10,10 +10,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from monitor.analysis.performance.sweep_csv import sweep_csv
+from monitor.analysis.performance.sweeps import StoredSweep, newest_to_analyse, stored_sweeps
 from monitor.management.find_series import find_series
 from monitor.management.time_options import parse_time
-from monitor.performance.sweep_csv import sweep_csv
-from monitor.performance.sweeps import StoredSweep, newest_to_analyse, stored_sweeps
 
 _EXAMPLE = "2026-03-01T18:00Z"
 

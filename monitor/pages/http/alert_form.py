@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from monitor.alerts import channels, conditions, reporter_conditions
+from monitor.analysis.alerts import channels, conditions, reporter_conditions
 from monitor.core.units import coarse_seconds
 from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry, Watches
 from monitor.models import Reporter, Series, Site, Suite
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.http import QueryDict
 
-    from monitor.alerts.conditions.base import AlertCondition
-    from monitor.alerts.reporter_conditions.base import ReporterCondition
+    from monitor.analysis.alerts.conditions.base import AlertCondition
+    from monitor.analysis.alerts.reporter_conditions.base import ReporterCondition
     from monitor.core.yamlfile.problems import Path
 
     User = AbstractBaseUser | AnonymousUser

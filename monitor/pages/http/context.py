@@ -12,7 +12,7 @@ from django.utils.functional import SimpleLazyObject
 from monitor import health
 from monitor import pages as all_pages
 from monitor.accounts import identities
-from monitor.alerts import open_alerts_sql
+from monitor.analysis.alerts import open_alerts_sql
 from monitor.models.role import identity_of, is_administrator, opens_admin, reads_measurements
 from monitor.models.site import may_manage_somewhere
 from monitor.pages.http import reader

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.urls import reverse
 
+from monitor.analysis.forecasts.quantiles import HIGHEST, LOWEST
+from monitor.analysis.forecasts.query import CLOCK_TOLERANCE
 from monitor.api.http.start_time import MOST_SECONDS, start_time
 from monitor.charts.time_range import page_time
-from monitor.forecasts.quantiles import HIGHEST, LOWEST
-from monitor.forecasts.query import CLOCK_TOLERANCE
 from monitor.pages.http.reader import zone
 
 if TYPE_CHECKING:

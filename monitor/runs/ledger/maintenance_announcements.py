@@ -64,7 +64,7 @@ def check_may_announce(sites: Sequence[Site], user: AbstractBaseUser | Anonymous
 
 @transaction.atomic
 def announce(name: str, announcement: Announcement, reason: Reason) -> MaintenanceWindow:
-    """Create a window that is not over (``monitor.availability.declare`` has the others).
+    """Create a window that is not over (``monitor.analysis.availability.declare`` has the others).
 
     Raises:
         MaintenanceError: the times are invalid, there is no reason, or the name exists.

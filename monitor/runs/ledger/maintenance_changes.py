@@ -115,7 +115,7 @@ def declare(
 ) -> MaintenanceWindow:
     """Create a window at *sites* that is over, with a record of the change; its *title* may be its reason.
 
-    ``monitor.availability.declare`` also recomputes the availability of the sites.
+    ``monitor.analysis.availability.declare`` also recomputes the availability of the sites.
 
     Raises:
         MaintenanceError: the window is not over, has no duration, site or reason, or the name exists.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Min
 from django.utils import timezone
 
-from monitor.forecasts.defaults import METHOD
+from monitor.analysis.forecasts.defaults import METHOD
 from monitor.models import Forecast, Metric, Run
 from monitor.models.run import State
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
+from monitor.analysis.forecasts import refresh
 from monitor.core import env
-from monitor.forecasts import refresh
 from monitor.models import Run, Series
 from monitor.runs.ledger.holds import RunHeld
 from monitor.runs.ledger.run_now import run_now

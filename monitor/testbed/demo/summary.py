@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from django.utils import timezone
 
+from monitor.analysis.forecasts.defaults import METHOD
 from monitor.depot.rollups.statistics import statistics
 from monitor.depot.series.segments import current_metrics
-from monitor.forecasts.defaults import METHOD
 from monitor.models import Forecast, Metric, Run, Series
 from reporters import report as wire
 

@@ -24,18 +24,18 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from integrations.grafana.generate import DASHBOARDS, queries
+from monitor.analysis.forecasts import refresh
+from monitor.analysis.traces import export as traces
+from monitor.analysis.webhooks.define import WebhookDefinition, define_webhook
+from monitor.analysis.webhooks.enqueue import ping
 from monitor.core.counters import counters
 from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
 from monitor.embedded.urls import database_url
-from monitor.forecasts import refresh
 from monitor.models import ApiToken, Reporter, Series
 from monitor.models.token import READ, REPORT
 from monitor.models.webhook import EventType
 from monitor.runs.ledger import heartbeats
-from monitor.traces import export as traces
-from monitor.webhooks.define import WebhookDefinition, define_webhook
-from monitor.webhooks.enqueue import ping
 from reporters import report as wire
 from tests.bench.web import serving
 from tests.monitor import reporter_rows

@@ -132,7 +132,7 @@ OTHERS: Mapping[str, str] = {
     "socialtoken": "never stored",
     "apitoken": "monitor.depot.access judges it",
     "hold": "monitor.runs.ledger judges it",
-    "webhook": "monitor.webhooks judges it",
+    "webhook": "monitor.analysis.webhooks judges it",
 }
 
 

@@ -9,13 +9,13 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.accounts import identities
-from monitor.alerts import rule_authors
+from monitor.analysis.alerts import rule_authors
+from monitor.analysis.webhooks import authors as webhook_authors
 from monitor.depot.access import roles
 from monitor.depot.access.audit_trail import audit_trail
 from monitor.depot.access.roles import Grant
 from monitor.models import AlertRule, ApiToken, Identity, Webhook
 from monitor.models.role import UserRole
-from monitor.webhooks import authors as webhook_authors
 from tests.monitor.accounts.identities import identity_of, session_by
 from tests.monitor.accounts.test_deleted_identities import acting, rule_and_webhook
 from tests.monitor.depot.access.test_tokens import call

@@ -12,7 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.accounts import identities, users
-from monitor.alerts import rule_authors
+from monitor.analysis.alerts import rule_authors
+from monitor.analysis.webhooks import authors as webhook_authors
 from monitor.depot.access import roles
 from monitor.depot.access.audit_trail import audit_trail
 from monitor.depot.access.roles import Grant
@@ -21,7 +22,6 @@ from monitor.models.author import by
 from monitor.models.hold import IDENTITY_IS_GONE, HoldKind, HoldMode, Scope
 from monitor.models.role import UserRole, act_as
 from monitor.runs.ledger import holds
-from monitor.webhooks import authors as webhook_authors
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.depot.access.test_tokens import call
 from tests.monitor.pages import builders

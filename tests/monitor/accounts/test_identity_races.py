@@ -19,6 +19,7 @@ from pytest_django import Settings
 
 from monitor.accounts import identities, users
 from monitor.accounts.identities import NoDoorLeft
+from monitor.analysis.webhooks.define import WebhookDefinition, define_webhook
 from monitor.depot.access import roles, tokens
 from monitor.depot.access.roles import Grant
 from monitor.depot.access.token_callers import TokenError
@@ -29,7 +30,6 @@ from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.role import UserRole, act_as
 from monitor.runs.ledger import holds
 from monitor.runs.ledger.holds import HoldError
-from monitor.webhooks.define import WebhookDefinition, define_webhook
 from tests.databases import blocks_another_session
 from tests.monitor.accounts.identities import PROVIDER, identity_of
 from tests.monitor.pages import builders

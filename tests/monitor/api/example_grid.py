@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from monitor.availability.refresh import refresh as refresh_availability
-from monitor.forecasts.refresh import refresh_all
+from monitor.analysis.availability.refresh import refresh as refresh_availability
+from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import AlertRule, ApiToken, Reporter, Resource, SeriesDeletion, Site, Suite
 from monitor.models.reporter import HOME

@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.availability.refresh import refresh
-from monitor.availability.versions import record_versions
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.availability.versions import record_versions
 from monitor.models import AvailabilityProfile, Recomputation, Run, Series, Site, Suite
 from monitor.models.run import State
 from reporters import report as wire

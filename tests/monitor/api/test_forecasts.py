@@ -16,11 +16,11 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
+from monitor.analysis.forecasts.defaults import METHOD
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.not_ready import NotReady
+from monitor.analysis.forecasts.refresh import refresh_all, reset
 from monitor.api.http.prefer import Waiting, preferred_wait_seconds
-from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.issue import issue
-from monitor.forecasts.not_ready import NotReady
-from monitor.forecasts.refresh import refresh_all, reset
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     ApiToken,

@@ -12,10 +12,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.forecasts.issue import issue
-from monitor.forecasts.prune import keep_newest, prune_deliveries
-from monitor.forecasts.rank import rank
-from monitor.forecasts.refresh import refresh_all
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.prune import keep_newest, prune_deliveries
+from monitor.analysis.forecasts.rank import rank
+from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.models import (
     ApiToken,
     ForecastDelivery,
@@ -30,8 +30,8 @@ from monitor.models import Forecast as Issued
 from monitor.models.token import OUTCOME, READ
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
+from tests.monitor.analysis.forecasts.io_builders import io_grid
 from tests.monitor.builders import circle_report
-from tests.monitor.forecasts.io_builders import io_grid
 
 ACCURACY = "/api/v1/forecasts/accuracy"
 MANY = "/api/v1/forecasts/outcomes"

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.refresh import refresh_companions, refresh_requested
 from monitor.depot.series.segments import current_bindings
-from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import refresh_companions, refresh_requested
 from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     ApiToken,
@@ -32,8 +32,8 @@ from monitor.runs.ingest.service import ingest
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig
+from tests.monitor.analysis.forecasts.io_builders import io_grid
 from tests.monitor.builders import CIRCLE, circle_report
-from tests.monitor.forecasts.io_builders import io_grid
 
 URL = "/api/v1/forecasts/rank"
 HOSTS = ("alpha", "beta", "gamma")

@@ -11,11 +11,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from monitor.analysis.webhooks.deliver import MAX_REFUSALS, deliver_webhooks
 from monitor.core.egress.backoff import pause_after
 from monitor.models import ApiToken, Series, Webhook, WebhookDelivery
 from monitor.models.token import MANAGE, READ
 from monitor.models.webhook import DeliveryState
-from monitor.webhooks.deliver import MAX_REFUSALS, deliver_webhooks
 from tests.monitor.pages import builders
 from tests.monitor.receivers import ACCEPTS, REFUSES, Hook, hook
 

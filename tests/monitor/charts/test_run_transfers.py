@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from monitor.analysis.performance.expected_durations import ExpectedDuration
 from monitor.charts.run_transfers import run_transfers
 from monitor.charts.run_waterfall import duration_bar
 from monitor.charts.transfer_svg import MOST_NODES, transfer_svg
-from monitor.performance.expected_durations import ExpectedDuration
 from reporters import report as wire
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -12,10 +12,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from monitor.analysis.forecasts.defaults import METHOD
+from monitor.analysis.forecasts.scoreboard_csv import PARTS
 from monitor.core.csvfile import FORMULA_STARTS, to_csv
 from monitor.core.env import ROOT
-from monitor.forecasts.defaults import METHOD
-from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.models import DayScore, Forecast, ForecastState, Metric, Series, Site
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire

@@ -16,11 +16,12 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor import tasks
-from monitor.alerts import evaluate
+from monitor.analysis.alerts import evaluate
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
-from monitor.failures.classify_runs import classify_runs
-from monitor.failures.incidents import update_incidents
 from monitor.models import (
     Attribution,
     ConflictingReport,
@@ -39,14 +40,13 @@ from monitor.models import (
 from monitor.models.incident import IncidentAction
 from monitor.models.role import UserRole
 from monitor.models.run import State
-from monitor.storage.compute import refresh_verdicts
 from tests.monitor.accounts.identities import identity_of
+from tests.monitor.analysis.storage import measured
 from tests.monitor.cross.values import value_of
 from tests.monitor.cross.variants import Variants
 from tests.monitor.depot.access import world as access_world
 from tests.monitor.depot.access.world import OTHER, OWN, Identity, World
 from tests.monitor.pages import builders, depots
-from tests.monitor.storage import measured
 
 MOST_IN_SUITE = 30  # series: with more, the overview has no column for each
 HOUR = timedelta(hours=1)

@@ -22,7 +22,7 @@ from django.db import connection
 from django.db.models import BooleanField
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.alerts import reporter_conditions
+from monitor.analysis.alerts import reporter_conditions
 from monitor.models import AlertRule, Incident
 from tests.by_night import by_night
 from tests.conftest import empty_tables

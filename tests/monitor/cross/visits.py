@@ -18,10 +18,10 @@ from django.contrib.auth.models import Group, User
 
 import probes
 from forecasting import methods
-from monitor.alerts import conditions, reporter_conditions
+from monitor.analysis.alerts import conditions, reporter_conditions
+from monitor.analysis.forecasts.scoreboard_csv import PARTS
 from monitor.charts.chart_table import FILES
 from monitor.depot.samples import formats
-from monitor.forecasts.scoreboard_csv import PARTS
 from monitor.models import (
     Alert,
     AlertRule,

@@ -16,7 +16,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
-from monitor.failures import own_signatures
+from monitor.analysis.failures import own_signatures
 from monitor.gridfile import depot
 from monitor.gridfile.applying import apply, locked_transaction
 from monitor.gridfile.definition import GridDefinition

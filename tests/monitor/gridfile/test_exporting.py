@@ -14,6 +14,7 @@ from django.contrib.auth.models import Group
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor.analysis.webhooks.define import WebhookDefinition
 from monitor.core.yamlfile.reading import read
 from monitor.gridfile import depot, exporting
 from monitor.gridfile.definition import (
@@ -31,7 +32,6 @@ from monitor.gridfile.definition import (
 from monitor.gridfile.loading import DepotNames, parse
 from monitor.models import Site
 from monitor.models.reporter import HOME
-from monitor.webhooks.define import WebhookDefinition
 from tests.monitor.gridfile.conftest import DATA, GridCommand
 
 WORDS = [

@@ -11,8 +11,8 @@ import pytest
 from django.db import models
 
 import probes
+from monitor.analysis.forecasts.elsewhere_runs import comparable
 from monitor.core.yamlfile.reading import read
-from monitor.forecasts.elsewhere_runs import comparable
 from monitor.gridfile import examples, reference
 from monitor.gridfile.alert_entries import CONDITIONS
 from monitor.gridfile.checking import MAX_NAME_CHARACTERS

@@ -22,9 +22,9 @@ from django.utils import timezone
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics
 
+from monitor.analysis.forecasts import refresh
 from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
-from monitor.forecasts import refresh
 from monitor.metrics import definitions as of
 from monitor.metrics.definitions import DEFINITIONS
 from monitor.metrics.exposition import CACHE, MOST_SCRAPES, AnswerCache, ScrapesBusy

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from monitor.availability.site_states import operational_states, site_states
+from monitor.analysis.availability.site_states import operational_states, site_states
 from monitor.models import Series
 from monitor.overview import matrix
 from monitor.overview.series_states import STALE

@@ -13,11 +13,11 @@ from django.db import models
 from django.test import Client
 
 import probes
+from monitor.analysis.forecasts import refresh
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.depot.rollups import mark_dirty
 from monitor.depot.series.segments import current_bindings
-from monitor.forecasts import refresh
 from monitor.models import Binding, Reporter, Resource, Run, Series, Site, Suite, UserRole
 from monitor.models.run import State
 from monitor.runs.ingest.service import ingest

@@ -10,18 +10,18 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.alerts import evaluate
-from monitor.failures.classify_runs import classify_runs
-from monitor.failures.incidents import update_incidents
+from monitor.analysis.alerts import evaluate
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.models import Alert, AlertRule, MaintenanceWindow, Resource, Series, Site
 from monitor.models.run import State
 from monitor.runs.ledger import heartbeats
-from monitor.storage.compute import refresh_verdicts
 from reporters import report as wire
 from tests.monitor import reporter_rows
+from tests.monitor.analysis.storage import measured
 from tests.monitor.pages import builders
 from tests.monitor.pages.visits import FilledDepot
-from tests.monitor.storage import measured
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

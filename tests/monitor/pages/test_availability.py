@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.availability.refresh import refresh
-from monitor.availability.versions import record_versions
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.availability.versions import record_versions
 from monitor.models import (
     AvailabilityProfile,
     MaintenanceWindow,

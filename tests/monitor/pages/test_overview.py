@@ -10,10 +10,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from monitor.alerts.evaluate_reporters import evaluate_reporters
-from monitor.alerts.group import group_alerts
-from monitor.failures.classify_runs import classify_runs
-from monitor.failures.incidents import update_incidents
+from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
+from monitor.analysis.alerts.group import group_alerts
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.failures.incidents import update_incidents
 from monitor.models import Incident, MaintenanceWindow, Reporter, Run, Site
 from monitor.models.run import State
 from monitor.overview.incidents import current_incidents

@@ -11,11 +11,11 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from monitor.accounts.throttle import FailureLimit
-from monitor.availability.site_states import CurrentState, OperationalState, StateReason
+from monitor.analysis.availability.site_states import CurrentState, OperationalState, StateReason
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.failures.incidents import update_incidents
 from monitor.charts.badge import badge
 from monitor.depot.rollups.worker import roll
-from monitor.failures.classify_runs import classify_runs
-from monitor.failures.incidents import update_incidents
 from monitor.models import FailureSignature, Site, SiteDay, Suite
 from monitor.overview.public_status import PublicState, public_status, site_state, suite_state
 from monitor.pages import public

@@ -14,10 +14,10 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.test import Client
 
-from monitor.forecasts import refresh
+from monitor.analysis.forecasts import refresh
 from monitor.models import ApiToken, MaintenanceWindow, Series, Suite
 from monitor.models.token import READ
-from tests.monitor.forecasts.io_builders import io_grid
+from tests.monitor.analysis.forecasts.io_builders import io_grid
 from tests.monitor.pages import builders
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
-from monitor.availability.recompute import RecomputationRequest, recompute
-from monitor.availability.refresh import refresh
+from monitor.analysis.availability.recompute import RecomputationRequest, recompute
+from monitor.analysis.availability.refresh import refresh
 from monitor.models import Series, SiteDay, SiteMonth, Suite
 from monitor.pages import reports
 from monitor.reports.pdf import PdfUnavailable

@@ -12,12 +12,12 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
+from monitor.analysis.failures import incident_actions
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.failures.incidents import update_incidents
 from monitor.charts.run_waterfall import waterfall
 from monitor.charts.stage_shades import of_probe
 from monitor.core import units
-from monitor.failures import incident_actions
-from monitor.failures.classify_runs import classify_runs
-from monitor.failures.incidents import update_incidents
 from monitor.models import ConflictingReport, Incident, MaintenanceWindow, Run
 from monitor.models.chain import Disposition
 from monitor.models.hold import HoldKind, HoldMode, Scope

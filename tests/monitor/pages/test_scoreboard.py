@@ -16,9 +16,9 @@ from django.test import Client
 from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
+from monitor.analysis.forecasts.defaults import METHOD
 from monitor.charts.score_svg import Comparison, Guide, coverage_bar, lines, ratios
 from monitor.depot.series.current_segment import store_current_segments
-from monitor.forecasts.defaults import METHOD
 from monitor.models import (
     ApiToken,
     DayScore,

@@ -17,13 +17,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pyarrow import parquet
 
+from monitor.analysis.forecasts import refresh
 from monitor.charts import chart_choice
 from monitor.charts.chart_choice import ChartChoice
 from monitor.charts.chart_table import FILES
 from monitor.charts.series_chart import RunChart, chart
 from monitor.charts.time_range import PageRange, relative
 from monitor.depot.samples import formats
-from monitor.forecasts import refresh
 from monitor.models import Alert, AlertRule, Forecast, MaintenanceWindow, Run, Series
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import State

@@ -12,8 +12,8 @@ from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
-from monitor.alerts import channels, conditions, reporter_conditions, try_channel
-from monitor.alerts.replay import replay_rule
+from monitor.analysis.alerts import channels, conditions, reporter_conditions, try_channel
+from monitor.analysis.alerts.replay import replay_rule
 from monitor.models import Alert, AlertRule, AuditEvent, Notification, Run, Series
 from monitor.models.role import UserRole
 from monitor.models.run import State

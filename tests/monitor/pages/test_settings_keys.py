@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
+from monitor.analysis.webhooks.signature import secrets_in
 from monitor.models import AuditEvent, PingKey, Series, Webhook
 from monitor.models.role import UserRole
-from monitor.webhooks.signature import secrets_in
 from tests.monitor.pages import builders
 from tests.monitor.pages.conftest import Grid
 from tests.monitor.pages.test_settings_series import fields_of, seen_of, sent

@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
-from monitor.availability.refresh import refresh
-from monitor.failures.classify_runs import classify_runs
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.failures.classify_runs import classify_runs
 from monitor.models import Hold, Resource, Site, SiteAdministrator, Suite
 from monitor.models.hold import HoldKind, HoldMode
 from tests.monitor.pages import builders

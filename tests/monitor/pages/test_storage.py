@@ -12,10 +12,10 @@ from django.test import Client
 from django.utils import timezone
 
 from forecasting.reading import sweeps
+from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.models import Resource, Suite
-from monitor.storage.compute import refresh_verdicts
+from tests.monitor.analysis.storage import measured
 from tests.monitor.pages import builders
-from tests.monitor.storage import measured
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

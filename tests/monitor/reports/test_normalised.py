@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.performance.passed_runs import PassedRuns
+from monitor.analysis.performance.passed_runs import PassedRuns
 from monitor.reports.normalised import MOST_POINTS, normalised
 
 

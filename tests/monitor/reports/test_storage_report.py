@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
+from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.models import Resource
 from monitor.reports.published_storage import (
     BASELINE_RANDOM_READ,
@@ -30,11 +31,10 @@ from monitor.reports.published_storage import (
     TUNING_STEPS,
     Rates,
 )
-from monitor.storage.compute import refresh_verdicts
 from monitor.testbed.storage import profiles
 from tests.databases import using_settings
+from tests.monitor.analysis.storage import measured
 from tests.monitor.pages import builders
-from tests.monitor.storage import measured
 from tests.reporters.needs import needs
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from monitor.performance.sigma_histogram import sigma_histogram
+from monitor.analysis.performance.sigma_histogram import sigma_histogram
 from monitor.reports import svg
 from monitor.reports.normalised import NormalisedLine
 

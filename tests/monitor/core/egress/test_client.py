@@ -18,7 +18,7 @@ from monitor.core.egress.bounds import FEED, PROVIDER, TRACES, WEBHOOK, EgressBo
 from monitor.core.egress.client import EgressClient
 from monitor.core.egress.errors import AnswerTooLarge, TargetRefused, Unanswered
 from monitor.core.egress.target import EgressTarget, parse_target
-from tests.monitor.webhooks.test_post import tls_receiver
+from tests.monitor.analysis.webhooks.test_post import tls_receiver
 from tests.reporters.remote.tunnel import tunnel
 
 Script = Callable[[socket.socket, threading.Event], None]

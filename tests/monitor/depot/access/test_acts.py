@@ -29,16 +29,21 @@ from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.accounts import sessions
-from monitor.alerts.announcements import Handling, decision_of
-from monitor.alerts.deliver import deliver_due
-from monitor.alerts.evaluate import evaluate
-from monitor.alerts.evaluate_reporters import evaluate_reporters
-from monitor.alerts.group import group_alerts
-from monitor.availability.refresh import refresh
+from monitor.analysis.alerts.announcements import Handling, decision_of
+from monitor.analysis.alerts.deliver import deliver_due
+from monitor.analysis.alerts.evaluate import evaluate
+from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
+from monitor.analysis.alerts.group import group_alerts
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.failures import incident_actions
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.webhooks import authors as webhook_authors
+from monitor.analysis.webhooks.deliver import deliver_webhooks
+from monitor.analysis.webhooks.enqueue import ping
+from monitor.analysis.webhooks.secret_owners import variable_of
+from monitor.analysis.webhooks.signature import new_secret
 from monitor.depot.access import roles, tokens
 from monitor.depot.access.roles import Grant
-from monitor.failures import incident_actions
-from monitor.failures.classify_runs import classify_runs
 from monitor.models import (
     Alert,
     AlertRule,
@@ -65,11 +70,6 @@ from monitor.models.run import State
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
 from monitor.models.webhook import DeliveryState
 from monitor.runs.ledger.claim import claim_due
-from monitor.webhooks import authors as webhook_authors
-from monitor.webhooks.deliver import deliver_webhooks
-from monitor.webhooks.enqueue import ping
-from monitor.webhooks.secret_owners import variable_of
-from monitor.webhooks.signature import new_secret
 from reporters.report import run_id
 from tests.conftest import empty_tables
 from tests.monitor import reporter_rows

@@ -20,8 +20,8 @@ from django.test import RequestFactory
 from django.urls import get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.availability.refresh import refresh
-from monitor.failures.classify_runs import classify_runs
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.failures.classify_runs import classify_runs
 from monitor.models import (
     Alert,
     AlertRule,

@@ -16,11 +16,12 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.availability.refresh import refresh
+from monitor.analysis.availability.refresh import refresh
+from monitor.analysis.failures import own_signatures
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.webhooks.enqueue import ping
 from monitor.depot.access import roles, tokens
 from monitor.depot.access.roles import Grant
-from monitor.failures import own_signatures
-from monitor.forecasts.issue import issue
 from monitor.models import (
     Alert,
     AlertRule,
@@ -41,7 +42,6 @@ from monitor.models import (
 )
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, READ, REPORT, RUN, SCOPES
-from monitor.webhooks.enqueue import ping
 from tests.monitor import reporter_rows
 from tests.monitor.accounts.logins import as_confirmed
 from tests.monitor.pages import builders

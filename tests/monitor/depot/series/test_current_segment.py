@@ -11,10 +11,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from monitor.analysis.forecasts import lookup
+from monitor.analysis.forecasts.not_ready import NotReady
+from monitor.analysis.forecasts.statements import fetch
 from monitor.depot.series.current_segment import MAX_SERIES, store_current_segments, store_missing_segments
-from monitor.forecasts import lookup
-from monitor.forecasts.not_ready import NotReady
-from monitor.forecasts.statements import fetch
 from monitor.models import Binding, CurrentSegment, Resource, Series
 from monitor.models.current_segment import path_of, resources_of
 from monitor.runs.ingest.service import ingest

@@ -14,10 +14,10 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
+from monitor.analysis.forecasts import states
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.refresh import refresh
 from monitor.depot.series.delete import delete_series
-from monitor.forecasts import states
-from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import refresh
 from monitor.gridfile.applying import apply
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State

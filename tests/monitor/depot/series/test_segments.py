@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from monitor.analysis.forecasts.refresh import refresh_all
+from monitor.analysis.forecasts.series_outlook import outlook
 from monitor.depot.samples.export import values
 from monitor.depot.samples.read import history, of_run
 from monitor.depot.series.segments import current_segments, segment_status
-from monitor.forecasts.refresh import refresh_all
-from monitor.forecasts.series_outlook import outlook
 from monitor.models import (
     Binding,
     Forecast,

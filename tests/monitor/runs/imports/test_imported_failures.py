@@ -9,15 +9,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.failures.outcomes import worker as outcomes
 from monitor.depot.rollups import worker as rollups
-from monitor.failures.classify_runs import classify_runs
-from monitor.failures.outcomes import worker as outcomes
 from monitor.models import FailureHour, OutcomeDay, OutcomeProgress, Run
 from monitor.models.run import State
 from monitor.runs.imports import formats
 from monitor.runs.imports.run import ImportListener, import_history
 from monitor.runs.imports.targets import Target
-from tests.monitor.availability.computing import seconds_of
+from tests.monitor.analysis.availability.computing import seconds_of
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db

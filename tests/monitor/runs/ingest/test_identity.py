@@ -19,7 +19,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitor.alerts.evaluate import evaluate
+from monitor.analysis.alerts.evaluate import evaluate
 from monitor.models import Alert, AlertRule, PingKey, ReportedStart, Run, Series
 from monitor.models.run import REPORTED, State
 from monitor.runs.ingest import service

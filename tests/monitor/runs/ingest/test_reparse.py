@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.score import score
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.rollups.statistics import statistics
-from monitor.forecasts.issue import issue
-from monitor.forecasts.score import score
 from monitor.models import Correction, DirtyHour, Forecast, Metric, RawReport, Sample, Series, Suite
 from monitor.runs.ingest import extract_metrics
 from monitor.runs.ingest.fast_parser import ParsedReport

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from monitor.failures.classify_runs import classify_runs
+from monitor.analysis.failures.classify_runs import classify_runs
 from monitor.gridfile.depot import read
 from monitor.gridfile.planning import Plan
 from monitor.gridfile.writing import write
@@ -28,7 +28,7 @@ from monitor.runs.ledger.maintenance_feeds.base import AnnouncedWindow
 from monitor.runs.ledger.maintenance_feeds.ical import Feed
 from monitor.runs.ledger.maintenance_import import WindowImport, horizon_at, import_windows, site_names
 from reporters import report as wire
-from tests.monitor.availability.computing import seconds_of
+from tests.monitor.analysis.availability.computing import seconds_of
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON
 from tests.monitor.runs.ledger.maintenance_feeds import builders

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from monitor.forecasts.issue import issue
-from monitor.forecasts.refresh import refresh_all
+from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.models import Metric, Resource, Run, Series
 from monitor.models.run import State
 from monitor.runs.ingest.service import ingest

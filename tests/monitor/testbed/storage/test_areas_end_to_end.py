@@ -17,15 +17,15 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from monitor.analysis.forecasts import refresh
+from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.depot.rollups import worker
-from monitor.forecasts import refresh
 from monitor.models import ApiToken, Forecast, Series
 from monitor.models.run import State
 from monitor.models.token import READ
 from monitor.runs.ledger.claim import claim_one
 from monitor.runs.ledger.run_now import run_now
 from monitor.runs.worker.run_claimed import run_claimed
-from monitor.storage.compute import refresh_verdicts
 from tests.monitor.testbed.storage.area_runs import (
     MADBENCH,
     PROFILES,
