@@ -124,7 +124,7 @@ audit: .venv/.development ## compare the locked dependencies with a copy of an a
 	$(PY) .ci/audit.py $(ADVISORIES)
 
 clean: ## stop the service and remove all state (var); FORCE=1 for that of `make serve`
-	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.embedded.clean
+	@python=$$(command -v $(PY) || command -v python3); $$python -m monitor.operations.embedded.clean
 
 distclean: clean ## clean, and remove .venv and the tools' caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

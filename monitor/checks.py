@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from monitor.core import env
-from monitor.web import environment
+from monitor.operations.web_server import environment
 
 SETTINGS = "settings"
 _PREFIX = "GRIDCAST_"

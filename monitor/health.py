@@ -15,9 +15,9 @@ from monitor.celery import app
 from monitor.core.units import coarse_seconds
 from monitor.models import Heartbeat, Reporter, Series
 from monitor.models.reporter import HOME
+from monitor.operations.supervisor.status import ServiceStatus, read_status
 from monitor.runs.ingest.disk_guard import gauge
 from monitor.runs.ledger.heartbeats import HOME_REPORTER, SCHEDULER, SILENT_AFTER
-from monitor.supervisor.status import ServiceStatus, read_status
 
 _SILENT = {
     SCHEDULER: "Scheduler: no heartbeat for {age}; no new runs are started.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from monitor.accounts import environment
 from monitor.core import env, mail_server
-from monitor.embedded import urls
-from monitor.web import environment as web_environment
-from monitor.web import proxies
+from monitor.operations.embedded import urls
+from monitor.operations.web_server import environment as web_environment
+from monitor.operations.web_server import proxies
 
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()

@@ -51,7 +51,7 @@ def _asks_for_text_only(config: pytest.Config) -> bool:
 
 def _start(stack: contextlib.ExitStack) -> None:
     """Export GRIDCAST_VAR, DATABASE_URL and REDIS_URL until *stack* is closed."""
-    from monitor.embedded.throwaway import throwaway
+    from monitor.operations.embedded.throwaway import throwaway
 
     stack.enter_context(_exported({"GRIDCAST_VAR": str(_directory(stack) / "var")}))
     servers = _directory(stack, MEMORY if _has_room(MEMORY) else None) / "servers"

@@ -27,7 +27,7 @@ from monitor.accounts.environment import AUTH_TIME
 from monitor.core.networks import ip_of
 from monitor.models import Identity
 from monitor.models.role import reads_measurements
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User

@@ -16,7 +16,7 @@ from django.shortcuts import render
 from monitor.accounts import events, known_browsers, throttle
 from monitor.accounts.sessions import START_KEY
 from monitor.accounts.throttle import CountedAct, TooManyAtOnce, TooManyFailures
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

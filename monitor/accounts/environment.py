@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from monitor.core.env import InvalidVariable, whole_number
-from monitor.web.proxies import Proxies, named_proxies
+from monitor.operations.web_server.proxies import Proxies, named_proxies
 
 REMOTE_USER_PROXIES = "GRIDCAST_REMOTE_USER_PROXIES"
 EVERYBODY, NOBODY = "everybody", "nobody"  # of GRIDCAST_LOCAL_LOGIN, beside names

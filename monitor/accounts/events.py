@@ -16,7 +16,7 @@ from allauth.socialaccount.signals import social_account_added
 from django.contrib.auth.signals import user_logged_out, user_login_failed
 
 from monitor.accounts import factor_failures, sessions
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

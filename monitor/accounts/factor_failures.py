@@ -18,7 +18,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from monitor.accounts import mail
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

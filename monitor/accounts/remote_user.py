@@ -24,8 +24,8 @@ from monitor.depot.access.audit import Action, Actor
 from monitor.depot.access.audit_trail import audit_trail, note
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.role import acting
-from monitor.web.client_address import client_address, peer_of
-from monitor.web.proxies import VARIABLE
+from monitor.operations.web_server.client_address import client_address, peer_of
+from monitor.operations.web_server.proxies import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

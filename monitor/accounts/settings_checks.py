@@ -20,7 +20,7 @@ from monitor.checks import SETTINGS, is_known, is_wide
 from monitor.core.env import is_loopback
 from monitor.models import ProviderMetadata, Site
 from monitor.models.role import UserRole
-from monitor.web.proxies import VARIABLE, Proxies
+from monitor.operations.web_server.proxies import VARIABLE, Proxies
 
 if TYPE_CHECKING:
     from monitor.accounts.environment import IdentityProvider, RemoteUser

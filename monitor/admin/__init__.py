@@ -82,7 +82,7 @@ class ResourceForm(ResourceFormBase):
         return cleaned
 
     def _check_storage(self, storage: Any) -> None:
-        from monitor.gridfile.storage_entries import storage_faults  # noqa: PLC0415  # loads pydantic
+        from monitor.operations.gridfile.storage_entries import storage_faults  # noqa: PLC0415  # loads pydantic
 
         for fault in storage_faults(storage) if storage else ():
             self.add_error("storage", fault)

@@ -20,14 +20,14 @@ from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.core.yamlfile.problems import describe_key
-from monitor.gridfile import entries
-from monitor.gridfile.entries import EntryChanged, EntryError, EntryInUse
-from monitor.gridfile.planning import Change, describe
-from monitor.gridfile.problems import NOUNS
 from monitor.models import AlertRule, Resource, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE
+from monitor.operations.gridfile import entries
+from monitor.operations.gridfile.entries import EntryChanged, EntryError, EntryInUse
+from monitor.operations.gridfile.planning import Change, describe
+from monitor.operations.gridfile.problems import NOUNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from monitor.core.yamlfile.problems import Fault
-    from monitor.gridfile.definition import Definition
+    from monitor.operations.gridfile.definition import Definition
 
 router = Router(tags=["grid"])
 

@@ -20,6 +20,7 @@ from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.request_body import read_body, refusal
 from monitor.api.http.schemas import Body
+from monitor.operations.web_server.client_address import client_address
 from monitor.runs.fleet import enrolment, signatures
 from monitor.runs.fleet.agent_state import MAX_BYTES
 from monitor.runs.fleet.enrolment import EnrolmentRequest
@@ -27,7 +28,6 @@ from monitor.runs.fleet.exchange import EXCHANGE_SECONDS, TooManyExchanges, exch
 from monitor.runs.fleet.signatures import Purpose
 from monitor.runs.ingest.chain_limit import TooManyChains, TooManyExtraRecords
 from monitor.runs.ingest.http_senders import IngestBusy, ingest_records
-from monitor.web.client_address import client_address
 from reporters.fields import Unfit
 from reporters.report import rfc3339
 from reporters.spool.lanes import Lane

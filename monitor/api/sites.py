@@ -18,16 +18,16 @@ from monitor.api.http.permission import subject_of
 from monitor.api.http.problems import Refused
 from monitor.api.http.schemas import Body
 from monitor.api.http.states import WithState, state_fields
-from monitor.gridfile.site_details import (
+from monitor.models import Resource, Site
+from monitor.models.site import MOST_CONTACTS, MOST_NOTES
+from monitor.models.token import RUN
+from monitor.operations.gridfile.site_details import (
     CONFIGURED,
     InvalidSiteDetails,
     SiteDetails,
     change_details,
     may_configure,
 )
-from monitor.models import Resource, Site
-from monitor.models.site import MOST_CONTACTS, MOST_NOTES
-from monitor.models.token import RUN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -68,7 +68,7 @@
                             HTTP: ``http://collector.example.org:4318`` (default: none)
 ``GRIDCAST_DEBUG``       "1": error pages show tracebacks; never in production
 
-``monitor.embedded`` derives the defaults of DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
+``monitor.operations.embedded`` derives the defaults of DATABASE_URL, REDIS_URL and GRIDCAST_DEPOT_DIRECTORY.
 """
 
 from __future__ import annotations

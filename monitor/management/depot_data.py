@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.backup.create import BackupError, back_up
-from monitor.backup.manifest import ManifestError, schema
-from monitor.backup.pg_tools import DumpError
-from monitor.backup.restore import RestoreError, create_database, restore
 from monitor.core.db.timescale_extension import TimescaleUnavailable
 from monitor.core.units import humanised
 from monitor.depot.retention.apply import apply_retention
 from monitor.depot.retention.dry_run import preview_retention
 from monitor.management.time_options import parse_time
 from monitor.models import Series
+from monitor.operations.backup.create import BackupError, back_up
+from monitor.operations.backup.manifest import ManifestError, schema
+from monitor.operations.backup.pg_tools import DumpError
+from monitor.operations.backup.restore import RestoreError, create_database, restore
 from monitor.runs.ingest.reparse import ReparseCounts, reparse
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from monitor.backup.manifest import Manifest
+    from monitor.operations.backup.manifest import Manifest
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

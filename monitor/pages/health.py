@@ -16,7 +16,7 @@ from monitor.pages.http.parts import compute
 def healthz(_request: HttpRequest) -> HttpResponse:
     """Answer that this process is alive, without checking database and broker.
 
-    Our web server answers GET and HEAD itself (``monitor.web.liveness``).
+    Our web server answers GET and HEAD itself (``monitor.operations.web_server.liveness``).
     """
     return HttpResponse("alive\n", content_type="text/plain")
 

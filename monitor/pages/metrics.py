@@ -18,8 +18,8 @@ from monitor.metrics.negotiation import preferred_format
 from monitor.metrics.scope import ScrapeRequest
 from monitor.metrics.text_format import decompressed
 from monitor.models.role import reads_measurements
+from monitor.operations.web_server.client_address import client_address
 from monitor.pages.http.read_form import accepts_long_query
-from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -22,10 +22,10 @@ from django.views.decorators.http import require_safe
 from monitor.accounts import throttle
 from monitor.charts.badge import badge as draw_badge
 from monitor.core.log import request_id
+from monitor.operations.web_server.client_address import client_address
 from monitor.overview.public_status import PublicSite, PublicSuite, public_status
 from monitor.pages.http.navigation import NavigationEntry
 from monitor.pages.http.parts import Rendering, compute, has_failed
-from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,14 +20,14 @@ from monitor.analysis.alerts.evaluate_reporters import reporters_in_alert, watch
 from monitor.analysis.alerts.listing import NotificationState, notification_states
 from monitor.analysis.alerts.replay import DAYS, replay_rule, watched_series
 from monitor.analysis.alerts.try_channel import CannotTry
-from monitor.gridfile import entries as grid_entries
-from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry
-from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Reporter, Series, Site, Suite, WebhookReceiver
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.role import identity_of
 from monitor.models.site import may_manage_everywhere
 from monitor.models.visibility import sees_all
+from monitor.operations.gridfile import entries as grid_entries
+from monitor.operations.gridfile.alert_entries import CONDITIONS, AlertRuleEntry
+from monitor.operations.gridfile.definition import AlertDefinition
 from monitor.pages.http import alert_form, entry_form
 from monitor.pages.http.access import check_manageable, managers_only, members_only
 from monitor.pages.http.crumbs import crumbs_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from monitor.gridfile.planning import Change
+    from monitor.operations.gridfile.planning import Change
     from monitor.pages.http.entry_form import Submission
 
 MOST_DELIVERIES = 20

@@ -15,12 +15,12 @@ from django.views.decorators.http import require_http_methods
 
 import probes
 from monitor.depot.series.next_slots import NextSlot, next_slots
-from monitor.gridfile import entries as grid_entries
-from monitor.gridfile.definition import SeriesDefinition
-from monitor.gridfile.format import SeriesEntry
 from monitor.models import Series, SeriesDeletion
 from monitor.models.natural_order import sort_name
 from monitor.models.series import REPORTED_PROBE
+from monitor.operations.gridfile import entries as grid_entries
+from monitor.operations.gridfile.definition import SeriesDefinition
+from monitor.operations.gridfile.format import SeriesEntry
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
@@ -31,7 +31,7 @@ from monitor.pages.http.series_form import completed, effects, loaded, series_fi
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:
-    from monitor.gridfile.definition import Definition
+    from monitor.operations.gridfile.definition import Definition
 
 SERIES_A_PAGE = 100
 ADD, CHANGE, DELETE = "monitor.add_series", "monitor.change_series", "monitor.delete_series"

@@ -13,10 +13,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from monitor.gridfile import entries as grid_entries
-from monitor.gridfile.definition import SuiteDefinition
-from monitor.gridfile.format import SuiteEntry
 from monitor.models import Suite
+from monitor.operations.gridfile import entries as grid_entries
+from monitor.operations.gridfile.definition import SuiteDefinition
+from monitor.operations.gridfile.format import SuiteEntry
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of
@@ -26,7 +26,7 @@ from monitor.pages.http.parts import compute
 from monitor.pages.http.read_form import accepts_form
 
 if TYPE_CHECKING:
-    from monitor.gridfile.planning import Change
+    from monitor.operations.gridfile.planning import Change
 
 ADD, CHANGE, DELETE = "monitor.add_suite", "monitor.change_suite", "monitor.delete_suite"
 _METHODS = ["GET", "HEAD", "POST"]

@@ -13,15 +13,15 @@ from django.utils import timezone
 
 from monitor.charts.stage_bars import stages_by_probe
 from monitor.core.units import coarse_seconds, tenths_of_percent
-from monitor.gridfile.site_details import (
+from monitor.models import Site, SiteMonth
+from monitor.models.hold import HoldKind, Scope
+from monitor.models.site import MOST_CONTACTS, may_manage_everywhere, may_manage_somewhere
+from monitor.operations.gridfile.site_details import (
     InvalidSiteDetails,
     SiteDetails,
     change_details,
     may_configure,
 )
-from monitor.models import Site, SiteMonth
-from monitor.models.hold import HoldKind, Scope
-from monitor.models.site import MOST_CONTACTS, may_manage_everywhere, may_manage_somewhere
 from monitor.overview import series_list
 from monitor.overview.site_details import ShownSite, VisiblePlace
 from monitor.pages.http.access import check_manageable, managers_only, members_only, wants_part

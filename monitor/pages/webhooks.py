@@ -20,10 +20,10 @@ from monitor.analysis.webhooks.deliver import redeliver
 from monitor.analysis.webhooks.enqueue import ping
 from monitor.analysis.webhooks.receivers import answers_of_gone, pauses_of
 from monitor.depot.access.audit_trail import note
-from monitor.gridfile import entries as grid_entries
-from monitor.gridfile.webhook_entries import WebhookEntry
 from monitor.models import Site, Suite, Webhook, WebhookDelivery
 from monitor.models.webhook import MANAGE_WEBHOOKS, DeliveryState
+from monitor.operations.gridfile import entries as grid_entries
+from monitor.operations.gridfile.webhook_entries import WebhookEntry
 from monitor.pages.http import entry_form
 from monitor.pages.http.access import members_only
 from monitor.pages.http.crumbs import crumbs_of

@@ -23,7 +23,7 @@ import psycopg
 from psycopg import sql
 
 from monitor.core import env
-from monitor.embedded.throwaway import throwaway
+from monitor.operations.embedded.throwaway import throwaway
 from tests.bench.base import Result
 
 ROOT = Path(__file__).resolve().parents[2]

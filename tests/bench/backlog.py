@@ -26,12 +26,12 @@ from django.db import connection
 from django.utils import timezone
 
 from monitor.core.env import ROOT
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ChainRecord, Reporter, ReporterKey, Run, Series, Site
 from monitor.models.chain import Disposition
+from monitor.operations.gridfile.define import SeriesDefinition, define
+from monitor.operations.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
 from monitor.runs.fleet import signatures
 from monitor.runs.ingest.service import ingest_all
-from monitor.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from reporters.remote import identity as identities

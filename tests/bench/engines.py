@@ -18,8 +18,8 @@ from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
 from monitor.depot.engines.continuous_aggregates import NAMES as ROLLUPS
 from monitor.depot.rollups import worker
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, seconds
 from tests.databases import in_postgres, using_settings

@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Run
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -20,8 +20,8 @@ from django.db import connection
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.depot.series.current_segment import store_current_segments
 from monitor.depot.series.segments import local_identity
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, ForecastState, Metric, Segment, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from tests.bench import web
 from tests.bench.base import Result, interleaved, seconds

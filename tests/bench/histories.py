@@ -14,8 +14,8 @@ from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.core.db.partitions import range_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ForecastState, Metric, PendingChange, Series, SuccessState
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.overview import latest_sql
 from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import RawReport, Run, Sample, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest, ingest_all
 from reporters import report as wire
 from reporters.config import ResourceConfig

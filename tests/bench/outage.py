@@ -13,9 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from monitor.core.db import partitions
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Heartbeat, Reporter, ReporterStatus, Run, Series, Site
 from monitor.models.run import State
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ledger import agent_runs
 from monitor.tick import tick
 from reporters.config import ResourceConfig

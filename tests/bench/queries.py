@@ -16,8 +16,8 @@ from monitor.depot.samples.correlation import correlation
 from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.pairing import paired
 from monitor.depot.samples.write import SampleRow
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Sample, Segment, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from tests.bench.base import Result, interleaved, seconds
 

@@ -16,10 +16,10 @@ from itertools import count
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Heartbeat, Metric, Reporter, Sample
 from monitor.models.reporter import HOME
 from monitor.models.token import REPORT
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from reporters.usage import ResourceUsage

@@ -20,9 +20,9 @@ from django.db.models import Max, Min
 from django.utils import timezone
 
 from monitor.core.env import ROOT, make_var_directory
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Run, Series, Transition
 from monitor.models.run import State
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from reporters.report import run_id
 from tests.bench.bare import app as bare

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
 from monitor.core.env import ROOT
-from monitor.serving.services import GUNICORN, ONE_THREAD
+from monitor.operations.serving.services import GUNICORN, ONE_THREAD
 
 Ask = Callable[..., bytes]
 

@@ -22,8 +22,8 @@ from monitor.analysis.forecasts.query import ForecastQuestion, answer_question
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.rollups.worker import gather, roll
 from monitor.depot.samples.pairing import paired
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import RawReport, Series, Suite
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.overview.latest import latest
 from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire

@@ -11,8 +11,8 @@ from django.db import connection
 from monitor.core.db.partitions import range_of
 from monitor.depot.engines import engine
 from monitor.depot.rollups.worker import rebuild
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, Segment, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from tests.bench.base import seconds
 

@@ -10,10 +10,10 @@ from django.utils import timezone
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.analysis.forecasts.issue import issue
 from monitor.depot.series.segments import current_bindings
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Forecast, Metric, Reporter, Series, SuccessState
 from monitor.models.reporter import HOME
 from monitor.models.token import OUTCOME, READ, REPORT
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -17,7 +17,7 @@ from monitor.analysis.alerts.conditions.base import (
     InvalidThreshold,
     RunOutcome,
 )
-from monitor.gridfile.alert_entries import AlertRuleEntry
+from monitor.operations.gridfile.alert_entries import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -44,7 +44,7 @@ BY_NIGHT = (
     "tests/monitor/api/test_values.py",
     "tests/monitor/cross",
     "tests/monitor/analysis/failures/test_signatures.py",
-    "tests/monitor/gridfile/test_published.py",
+    "tests/monitor/operations/gridfile/test_published.py",
     "tests/monitor/runs/ledger/admission",
     "tests/monitor/pages/test_components.py",
     "tests/monitor/pages/test_failures.py",
@@ -176,5 +176,5 @@ def test_an_added_field_of_a_series_passes_the_suites_of_the_grid_file(tmp_path:
     for command in recipe.commands:
         run_command(command, directory, environment_of_copy())
     assert '"responsible"' in (directory / "docs" / "grid.schema.json").read_text(encoding="utf-8")
-    suites = ("tests/monitor/gridfile", "tests/monitor/pages/test_settings_series.py")
+    suites = ("tests/monitor/operations/gridfile", "tests/monitor/pages/test_settings_series.py")
     assert passed_in(directory, *suites, "-m", "not nightly")

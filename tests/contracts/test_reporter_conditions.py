@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from monitor.analysis.alerts import conditions, reporter_conditions
 from monitor.analysis.alerts.conditions.base import InvalidThreshold
 from monitor.analysis.alerts.reporter_conditions.base import Drop, ReporterInput
-from monitor.gridfile.alert_entries import AlertRuleEntry
+from monitor.operations.gridfile.alert_entries import AlertRuleEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 every_condition = pytest.mark.parametrize("kind", reporter_conditions.names())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.core import env
-from monitor.embedded.throwaway import throwaway
+from monitor.operations.embedded.throwaway import throwaway
 from tests.bench.web import serving
 from tests.monitor.pages.chromium import CHROMIUM
 from tests.node_packages import installed, missing_programs

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import probes
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Run, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -13,8 +13,8 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.depot.engines import engine
 from monitor.depot.engines.engine import Engine
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import DayRollup, HourRollup, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from tests.monitor.depot.databases import KINDS, database
 

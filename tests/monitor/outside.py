@@ -9,10 +9,10 @@ from django.contrib.auth.models import Permission, User
 from django.db import transaction
 from django.test import Client
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Heartbeat, Reporter, Series
 from monitor.models.reporter import HOME
 from monitor.models.token import MANAGE, REPORT
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ledger.expand import expand
 from reporters.config import ResourceConfig
 

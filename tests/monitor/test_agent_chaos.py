@@ -21,7 +21,7 @@ import pytest
 
 from monitor.core.compression import unpack
 from monitor.core.env import ROOT
-from monitor.embedded.clean import clean
+from monitor.operations.embedded.clean import clean
 from reporters import report as wire
 from tests.monitor.agents.feeder import report_of
 from tests.monitor.agents.network import UnreliableNetwork

@@ -17,9 +17,9 @@ import pytest
 from django.db.models import Count
 from django.utils import timezone
 
-from monitor.embedded.clean import clean
 from monitor.models import Run, Transition
 from monitor.models.run import State
+from monitor.operations.embedded.clean import clean
 from reporters.spool.spool import Spool
 from tests.monitor.chaos import ledger, plan, slots
 from tests.monitor.chaos.processes import Gridcast

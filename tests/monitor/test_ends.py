@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from monitor.embedded.clean import clean
+from monitor.operations.embedded.clean import clean
 from tests.monitor.agents.feeder import series_of
 from tests.monitor.ends.processes import KINDS, Installation
 from tests.monitor.ends.senders import Acknowledged, Senders

@@ -24,9 +24,9 @@ from monitor.analysis.forecasts.issue import issue
 from monitor.analysis.forecasts.refresh import refresh_all
 from monitor.depot.samples.read import history
 from monitor.depot.series.segments import segment_status
-from monitor.gridfile import depot, exporting, loading
 from monitor.models import ForecastPredictor, Metric, Run, Sample, Segment, Series, Site
 from monitor.models.run import State
+from monitor.operations.gridfile import depot, exporting, loading
 from monitor.runs.imports import formats
 from monitor.runs.imports.run import BATCH, ImportListener, import_history
 from monitor.runs.imports.targets import Target

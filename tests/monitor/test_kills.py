@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from monitor.core.compression import unpack
-from monitor.embedded.clean import clean
+from monitor.operations.embedded.clean import clean
 from tests.monitor.kills.processes import KINDS, Web
 from tests.monitor.kills.senders import Senders
 from tests.waiting import eventually

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from monitor.core import env
-from monitor.embedded import NotOurs, places
+from monitor.operations.embedded import NotOurs, places
 from reporters.base import CannotConnect, CredentialUnfit
 from reporters.compiled import CannotCompile, compiled
 from reporters.credentials.proxy import ProxyCertificate

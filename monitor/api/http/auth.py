@@ -20,9 +20,9 @@ from monitor.models.role import reads_measurements
 from monitor.models.site import OPERATE, may_manage_everywhere, may_manage_somewhere
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, Sender
 from monitor.models.webhook import MANAGE_WEBHOOKS
+from monitor.operations.web_server.client_address import client_address
 from monitor.runs.fleet import tokens
 from monitor.runs.ingest.group_commit import GroupCommit
-from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from django.db.models import Model, QuerySet

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import msgspec
 from backports import zstd
 
-from monitor.web.limits import MOST_BODY_BYTES
+from monitor.operations.web_server.limits import MOST_BODY_BYTES
 from reporters.report import MAX_BYTES as REPORT_BYTES
 
 MAX_BYTES = MOST_BODY_BYTES

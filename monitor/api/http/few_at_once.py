@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 
 from monitor.api.http.problems import Refused, of_refused
 from monitor.depot.access.download_places import AT_ONCE, leave_place, take_place
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -36,7 +36,7 @@ from monitor.api.http.rate_limit import WINDOW_SECONDS, RateLimit, SharedTotals,
 from monitor.api.http.under_way import ExpectedCosts, UnderWay
 from monitor.models import ApiToken, ReporterKey
 from monitor.models.token import Sender
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -21,7 +21,7 @@ from ninja.throttling import BaseThrottle
 
 from monitor.core import valkey
 from monitor.models.token import Sender
-from monitor.web.client_address import client_address
+from monitor.operations.web_server.client_address import client_address
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor.embedded import purpose
-from monitor.serving.address import Address, listen_on_loopback
-from monitor.serving.services import Installation
-from monitor.serving.status_lines import StatusLines
-from monitor.supervisor import AlreadySupervised, NotUp, Supervisor
+from monitor.operations.embedded import purpose
+from monitor.operations.serving.address import Address, listen_on_loopback
+from monitor.operations.serving.services import Installation
+from monitor.operations.serving.status_lines import StatusLines
+from monitor.operations.supervisor import AlreadySupervised, NotUp, Supervisor
 from monitor.testbed.demo.services import SEED, DemoOptions, services
 from monitor.testbed.demo.session import Session
 from monitor.testbed.wan import requirements

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand
 
-from monitor.deployment.deploy import DeployOptions, deploy
-from monitor.deployment.many import at_all
-from monitor.deployment.targets import find_target
+from monitor.operations.deployment.deploy import DeployOptions, deploy
+from monitor.operations.deployment.many import at_all
+from monitor.operations.deployment.targets import find_target
 from monitor.testbed.demo.definition import REMOTE_REPORTERS
 from reporters.remote import archive
 

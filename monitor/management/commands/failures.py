@@ -19,9 +19,9 @@ from monitor.analysis.failures.shipped import shipped
 from monitor.analysis.failures.signature import Signature
 from monitor.analysis.failures.unknown_failures import proposals
 from monitor.core.yamlfile.problems import InvalidYamlFile
-from monitor.gridfile.proposing import to_grid_file
 from monitor.models import Run
 from monitor.models.failure_signature import UNKNOWN
+from monitor.operations.gridfile.proposing import to_grid_file
 
 _STDIN = "-"
 _SHOWN_CHARACTERS = 100

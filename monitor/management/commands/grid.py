@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from monitor.core.yamlfile.problems import InvalidYamlFile
-from monitor.gridfile import applying, depot, examples, exporting, loading, planning, reference
-from monitor.gridfile.loading import STDIN, DepotNames
-from monitor.gridfile.problems import NOUNS
 from monitor.management.caller import caller_name
 from monitor.models import Series
+from monitor.operations.gridfile import applying, depot, examples, exporting, loading, planning, reference
+from monitor.operations.gridfile.loading import STDIN, DepotNames
+from monitor.operations.gridfile.problems import NOUNS
 from monitor.runs.ledger.holds import RunHeld
 from monitor.runs.ledger.run_now import run_now
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Sequence
 
-    from monitor.gridfile.planning import Plan
+    from monitor.operations.gridfile.planning import Plan
 
 CHANGES = 2  # exit status of ``plan --exit-code`` if there are changes
 

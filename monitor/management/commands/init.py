@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.gridfile import exporting, loading
-from monitor.gridfile.definition import GridDefinition, ResourceDefinition
-from monitor.survey import facts, proposal, ssh_hosts, trials
-from monitor.survey.proposal import SurveyedHost
+from monitor.operations.gridfile import exporting, loading
+from monitor.operations.gridfile.definition import GridDefinition, ResourceDefinition
+from monitor.operations.survey import facts, proposal, ssh_hosts, trials
+from monitor.operations.survey.proposal import SurveyedHost
 from probes.base import InvalidParameters, ProbeFailed
 from reporters.config import ResourceConfig
 from reporters.shells.ssh import Shell

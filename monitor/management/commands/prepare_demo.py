@@ -15,9 +15,9 @@ from monitor.accounts import passwords, users
 from monitor.core import env
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
-from monitor.gridfile.define import define
 from monitor.models import ApiToken, DemoWeather, Reporter, Series, Site, UserRole
 from monitor.models.token import READ
+from monitor.operations.gridfile.define import define
 from monitor.runs.fleet.create import create_reporter
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.description import GridDescription, load_description

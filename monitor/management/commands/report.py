@@ -15,7 +15,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitor.depot.samples.sample_arrays import TooManySamples
-from monitor.embedded import EmbeddedError
+from monitor.operations.embedded import EmbeddedError
+from monitor.operations.serving.depot_server import depot_server
+from monitor.operations.supervisor import NotUp
 from monitor.reports.files import NotWritten, check_writable, write_all
 from monitor.reports.pdf import PdfUnavailable, pdf_renderer
 from monitor.reports.published_numbers import GRIDS
@@ -30,8 +32,6 @@ from monitor.reports.render import (
 )
 from monitor.reports.storage_report import Emulated, StorageReport, storage_report
 from monitor.reports.study_report import NoRuns, StudyRequest, study_report
-from monitor.serving.depot_server import depot_server
-from monitor.supervisor import NotUp
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.storage import build
 from monitor.testbed.storage.published import TABLES, virtual_values

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor.deployment import many
-from monitor.deployment.deploy import WAIT_SECONDS, DeployOptions, deploy
-from monitor.deployment.remove import DELIVER_SECONDS, forget, remove
-from monitor.deployment.targets import NoTarget, find_deployments, find_target
-from monitor.deployment.upgrade import upgrade
 from monitor.management.caller import caller_name
-from monitor.web.environment import web_url
+from monitor.operations.deployment import many
+from monitor.operations.deployment.deploy import WAIT_SECONDS, DeployOptions, deploy
+from monitor.operations.deployment.remove import DELIVER_SECONDS, forget, remove
+from monitor.operations.deployment.targets import NoTarget, find_deployments, find_target
+from monitor.operations.deployment.upgrade import upgrade
+from monitor.operations.web_server.environment import web_url
 from reporters.remote import archive as archives
 from reporters.remote import services
 from reporters.remote.policy.parsing import parse_policy

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from monitor.accounts.first_administrator import create_first_administrator
 from monitor.core import env
-from monitor.embedded import EmbeddedError, purpose
 from monitor.models import Reporter, Series
 from monitor.models.reporter import HOME
-from monitor.serving import systemd
-from monitor.serving.address import Address, InvalidAddress
-from monitor.serving.first_administrator import create_first_administrator
-from monitor.serving.services import CAPACITY, Installation
-from monitor.serving.status_lines import StatusLines
-from monitor.supervisor import AlreadySupervised, NotUp, Service, Supervisor
-from monitor.web.environment import web_url
+from monitor.operations.embedded import EmbeddedError, purpose
+from monitor.operations.serving import systemd
+from monitor.operations.serving.address import Address, InvalidAddress
+from monitor.operations.serving.services import CAPACITY, Installation
+from monitor.operations.serving.status_lines import StatusLines
+from monitor.operations.supervisor import AlreadySupervised, NotUp, Service, Supervisor
+from monitor.operations.web_server.environment import web_url
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from monitor.analysis.alerts import channels, conditions, reporter_conditions
 from monitor.core.units import coarse_seconds
-from monitor.gridfile.alert_entries import CONDITIONS, AlertRuleEntry, Watches
 from monitor.models import Reporter, Series, Site, Suite
 from monitor.models.alert import CHANGE_RULES
 from monitor.models.site import may_manage_everywhere
+from monitor.operations.gridfile.alert_entries import CONDITIONS, AlertRuleEntry, Watches
 from monitor.pages.http.entry_form import NAME, Entries
 from monitor.pages.http.form_fields import FormField, Kind, model_fields, offered_names, option_field
 

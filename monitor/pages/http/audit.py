@@ -23,8 +23,8 @@ from monitor.depot.access.denials import Denials
 from monitor.models import ReporterKey
 from monitor.models.audit_event import AuditChannel, AuditOutcome
 from monitor.models.token import Sender
+from monitor.operations.web_server.client_address import client_address
 from monitor.pages.http import outage
-from monitor.web.client_address import client_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

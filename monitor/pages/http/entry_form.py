@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core import signing
 
-from monitor.gridfile import entries
-from monitor.gridfile.entries import EntryChanged, EntryError
-from monitor.gridfile.planning import Change, describe
-from monitor.gridfile.problems import NOUNS
+from monitor.operations.gridfile import entries
+from monitor.operations.gridfile.entries import EntryChanged, EntryError
+from monitor.operations.gridfile.planning import Change, describe
+from monitor.operations.gridfile.problems import NOUNS
 from monitor.pages.http.form_fields import FormField, Kind, Raw
 from monitor.pages.http.read_form import entry_bytes
 from monitor.pages.http.updates import digest_of
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from monitor.core.yamlfile.problems import Fault, Path
-    from monitor.gridfile.definition import Definition
-    from monitor.gridfile.entries import Entry
+    from monitor.operations.gridfile.definition import Definition
+    from monitor.operations.gridfile.entries import Entry
 
 NAME = FormField(
     ("name",),

@@ -12,15 +12,15 @@ from django.http import HttpResponse
 from monitor.api.http.problems import Refused, of_refused
 from monitor.core.log import OncePer
 from monitor.core.networks import ip_of
-from monitor.web.client_address import peer_of
-from monitor.web.proxies import ON_THIS_HOST, UNIX, VARIABLE
+from monitor.operations.web_server.client_address import peer_of
+from monitor.operations.web_server.proxies import ON_THIS_HOST, UNIX, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from django.http import HttpRequest, HttpResponseBase
 
-    from monitor.web.proxies import Proxies
+    from monitor.operations.web_server.proxies import Proxies
 
 logger = logging.getLogger(__name__)
 

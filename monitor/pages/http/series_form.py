@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import probes
 from monitor.depot.series.planned_changes import MeasuredConfiguration, segment_effect
-from monitor.gridfile.definition import SeriesDefinition
-from monitor.gridfile.format import SeriesEntry
 from monitor.models import Reporter, Resource, Series, Suite
 from monitor.models.series import REPORTED_PROBE, STARTS_RUNS
+from monitor.operations.gridfile.definition import SeriesDefinition
+from monitor.operations.gridfile.format import SeriesEntry
 from monitor.pages.http.entry_form import NAME, Entries, rows_field
 from monitor.pages.http.form_fields import FormField, model_fields, offered_names, parameter_field
 from probes.base import Probe, ProbeError
@@ -18,7 +18,7 @@ from probes.base import Probe, ProbeError
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from monitor.gridfile.planning import Change
+    from monitor.operations.gridfile.planning import Change
 
     User = AbstractBaseUser | AnonymousUser
 

@@ -11,8 +11,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from monitor.gridfile.site_details import CONFIGURED, SiteDetails
 from monitor.models.site import MOST_CONTACTS, MOST_NOTES
+from monitor.operations.gridfile.site_details import CONFIGURED, SiteDetails
 
 _CONTACT = re.compile(r"(?P<name>[^<>]*?)\s*(?:<(?P<email>[^<>]*)>)?")
 _MOST_NAME = 200

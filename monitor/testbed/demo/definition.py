@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import probes
-from monitor.gridfile.define import AlertDefinition, SeriesDefinition
+from monitor.operations.gridfile.define import AlertDefinition, SeriesDefinition
 from monitor.testbed.wan.services import RESOURCE_SUFFIX
 from reporters import config
 

@@ -6,8 +6,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from monitor.serving.services import Installation
-from monitor.supervisor import Service
+from monitor.operations.serving.services import Installation
+from monitor.operations.supervisor import Service
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.grid import LocalGridOptions
 

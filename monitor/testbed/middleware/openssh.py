@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monitor.supervisor.guard import descendants
+from monitor.operations.supervisor.guard import descendants
 from monitor.testbed.errors import TestbedError
 from monitor.testbed.middleware.programs import locate
 from monitor.testbed.middleware.server_process import free_port, serving

@@ -31,10 +31,10 @@ from monitor.analysis.webhooks.enqueue import ping
 from monitor.core.counters import counters
 from monitor.core.env import ROOT
 from monitor.depot.rollups.worker import gather
-from monitor.embedded.urls import database_url
 from monitor.models import ApiToken, Reporter, Series
 from monitor.models.token import READ, REPORT
 from monitor.models.webhook import EventType
+from monitor.operations.embedded.urls import database_url
 from monitor.runs.ledger import heartbeats
 from reporters import report as wire
 from tests.bench.web import serving

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from monitor.accounts.environment import RemoteUser
 from monitor.models import ApiToken
 from monitor.models.token import READ
-from monitor.web.proxies import ON_THIS_HOST
+from monitor.operations.web_server.proxies import ON_THIS_HOST
 
 PATH = "/api/v1/me"
 

@@ -15,8 +15,8 @@ from pytest_django import Settings
 from monitor.accounts import events, throttle
 from monitor.models import ApiToken, AuditEvent
 from monitor.models.token import READ
+from monitor.operations.web_server.proxies import Proxies
 from monitor.pages.http import proxies as middleware
-from monitor.web.proxies import Proxies
 from tests.monitor.accounts.logins import is_logged_in, log_in
 
 PROXY, FORGED = "192.0.2.80", "198.51.100.1"

@@ -20,7 +20,7 @@ from monitor.accounts.environment import AUTH_TIME, IdentityProvider, LocalLogin
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of, session_by
 from tests.monitor.accounts.logins import as_confirmed, is_logged_in, log_in
 from tests.monitor.pages import builders

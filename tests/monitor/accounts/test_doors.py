@@ -25,7 +25,7 @@ from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, AuditEvent, Identity
 from monitor.models.role import UserRole, act_as, acting, roles_of
 from monitor.models.role import identity_of as acting_identity
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.pages import builders

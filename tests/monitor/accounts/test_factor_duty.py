@@ -22,7 +22,7 @@ from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, Identity, SecondFactorTerm, UserRole
 from monitor.models.token import READ
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts import identities
 from tests.monitor.accounts.logins import add_app, log_in
 from tests.monitor.pages import builders

@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from monitor.accounts import attempts, throttle
 from monitor.models import AuditEvent
-from monitor.web.proxies import ON_THIS_HOST
+from monitor.operations.web_server.proxies import ON_THIS_HOST
 from tests.monitor.accounts.hashers import CountingArgon2
 from tests.monitor.pages import builders
 

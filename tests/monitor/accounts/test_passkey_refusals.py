@@ -26,7 +26,7 @@ from pytest_django import Settings
 from monitor.accounts.environment import LocalLogin
 from monitor.models import AuditEvent, PasskeyChallenge, PasskeyHandle
 from monitor.models.passkey import MOST_OF_BROWSER, MOST_OF_USER
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts.device import Device, login_options, options_of
 from tests.monitor.accounts.logins import code_of, confirm, is_logged_in, log_in
 from tests.monitor.accounts.test_factor_races import at_once

@@ -23,7 +23,7 @@ from monitor.depot.access.roles import Grant
 from monitor.models import DoorOpening, Identity
 from monitor.models.door_opening import MOST_OPEN
 from monitor.models.role import UserRole
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts.identities import PROVIDER, identity_of
 from tests.monitor.pages import builders
 

@@ -23,7 +23,7 @@ from monitor.accounts import remote_user
 from monitor.accounts.environment import RemoteUser
 from monitor.accounts.remote_user import RemoteUserMiddleware
 from monitor.models import AuditEvent
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.accounts.test_factor_races import at_once

@@ -14,7 +14,7 @@ from monitor.accounts import environment, settings_checks
 from monitor.accounts.environment import IdentityProvider, RemoteUser
 from monitor.core.env import InvalidVariable
 from monitor.models import ProviderMetadata, Site
-from monitor.web.proxies import Proxies, named_proxies, proxies
+from monitor.operations.web_server.proxies import Proxies, named_proxies, proxies
 
 PROVIDER = IdentityProvider(
     "https://id.example.org/realms/grid",

@@ -17,8 +17,8 @@ def main(sites: int, directory: Path) -> None:
     from django.core.management import call_command
     from django.utils import timezone
 
-    from monitor.gridfile.define import SeriesDefinition, define
     from monitor.models import Reporter, Site
+    from monitor.operations.gridfile.define import SeriesDefinition, define
     from monitor.runs.fleet.enrolment import create_code
     from reporters.config import ResourceConfig
     from tests.monitor.agents.feeder import resource_of, series_of

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from monitor.analysis.availability.refresh import refresh as refresh_availability
 from monitor.analysis.forecasts.refresh import refresh_all
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import AlertRule, ApiToken, Reporter, Resource, SeriesDeletion, Site, Suite
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -16,8 +16,8 @@ from gunicorn.http import wsgi
 from monitor.models import ApiToken, Reporter
 from monitor.models.reporter import HOME
 from monitor.models.token import SCOPES
-from monitor.web.limits import Limits
-from monitor.web.request_reader import RequestReader
+from monitor.operations.web_server.limits import Limits
+from monitor.operations.web_server.request_reader import RequestReader
 
 CONTRACT = Path(__file__).parent / "data" / "openapi.json"
 BODIES = (b'{"nothing": "of this name"}', b"[1, 2", b"")

@@ -21,7 +21,6 @@ from monitor.analysis.forecasts.issue import issue
 from monitor.analysis.forecasts.not_ready import NotReady
 from monitor.analysis.forecasts.refresh import refresh_all, reset
 from monitor.api.http.prefer import Waiting, preferred_wait_seconds
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     ApiToken,
     Forecast,
@@ -34,6 +33,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, RUN
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from probes.base import checked_parameters
 from reporters import report as wire

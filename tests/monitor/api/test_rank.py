@@ -16,7 +16,6 @@ from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.analysis.forecasts.issue import issue
 from monitor.analysis.forecasts.refresh import refresh_companions, refresh_requested
 from monitor.depot.series.segments import current_bindings
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     ApiToken,
     ForecastState,
@@ -28,6 +27,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ, RUN
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from probes.base import checked_parameters
 from reporters import report as wire

@@ -19,7 +19,6 @@ from django.utils import timezone
 
 from monitor.api.http import envelope
 from monitor.api.reporter_exchange import RECORDS
-from monitor.gridfile.define import define
 from monitor.models import (
     ApiToken,
     Chain,
@@ -33,6 +32,8 @@ from monitor.models import (
     Series,
 )
 from monitor.models.run import State
+from monitor.operations.gridfile.define import define
+from monitor.operations.web_server.proxies import ON_THIS_HOST
 from monitor.runs.fleet.agent_state import _COLUMNS, MAX_BYTES
 from monitor.runs.fleet.enrolment import MAX_ATTEMPTS_PER_ADDRESS, create_code, revoke
 from monitor.runs.fleet.exchange import BURST, PACE, TooManyExchanges, exchange
@@ -41,7 +42,6 @@ from monitor.runs.ingest.chain_limit import MAX_OPEN_CHAINS
 from monitor.runs.ingest.disk_guard import gauge
 from monitor.runs.ingest.http_senders import places
 from monitor.runs.ledger.run_now import run_now
-from monitor.web.proxies import ON_THIS_HOST
 from reporters.report import parse_rfc3339, rfc3339, run_id
 from reporters.spool.receipts import Receipt, RecordRange
 from reporters.spool.records import encode_parts

@@ -11,10 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.depot.rollups.worker import gather
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, MaintenanceWindow, Series, Site, Suite
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.token import READ
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from monitor.runs.ledger.holds import hold
 from reporters import report as wire

@@ -11,10 +11,10 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Metric, Run, Sample, Series
 from monitor.models.run import State
 from monitor.models.token import READ
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.report import run_id

@@ -15,10 +15,10 @@ import redis
 from django.db import connection
 
 from monitor.core.env import ROOT
-from monitor.embedded.valkey import Valkey
-from monitor.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
-from monitor.supervisor import Service, Supervisor, read_status
-from monitor.supervisor.guard import descendants
+from monitor.operations.embedded.valkey import Valkey
+from monitor.operations.serving.services import CELERY, ONE_THREAD, SKIP_CHECKS, WORKER
+from monitor.operations.supervisor import Service, Supervisor, read_status
+from monitor.operations.supervisor.guard import descendants
 from tests.processes import is_gone
 from tests.waiting import eventually
 

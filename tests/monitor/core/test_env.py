@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from monitor.core import env
-from monitor.embedded import urls
-from monitor.web import environment
+from monitor.operations.embedded import urls
+from monitor.operations.web_server import environment
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from psycopg import sql
 
 from monitor.core.db.timescale_extension import create, extension
 from monitor.core.env import parse_database_url
-from monitor.embedded.clean import clean
-from monitor.embedded.postgres import PostgreSQL
-from monitor.embedded.timescale import VARIABLE
-from monitor.supervisor import Supervisor
+from monitor.operations.embedded.clean import clean
+from monitor.operations.embedded.postgres import PostgreSQL
+from monitor.operations.embedded.timescale import VARIABLE
+from monitor.operations.supervisor import Supervisor
 from tests.databases import copy_database, in_postgres, using_settings
 
 PLAIN, TIMESCALE, APACHE = "PostgreSQL", "TimescaleDB", "TimescaleDB, Apache licence"

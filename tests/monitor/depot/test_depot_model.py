@@ -19,8 +19,8 @@ from monitor.depot.rollups.statistics import EVERY, MOST_READ, Every, statistics
 from monitor.depot.samples import export
 from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.read import history
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Correction, Series, Suite
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.overview.latest import UNKNOWN, latest
 from reporters.config import ResourceConfig
 from tests.monitor.depot.changes import (

@@ -24,11 +24,11 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor import health
 from monitor.core.env import parse_database_url
-from monitor.embedded.throwaway import throwaway
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import ApiToken, Heartbeat, RawReport, Reporter, Run, Sample
 from monitor.models.reporter import HOME
 from monitor.models.token import REPORT
+from monitor.operations.embedded.throwaway import throwaway
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.disk_guard import RETRY_SECONDS, DepotFull, gauge
 from monitor.runs.ingest.service import ingest_all
 from monitor.runs.ledger import heartbeats

@@ -21,8 +21,8 @@ from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.core.db.timescale_extension import Extension, TimescaleUnavailable, extension
 from monitor.depot import migrate_to_timescale
 from monitor.depot.engines import engine
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import DayRollup, RawReport, Sample, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -49,8 +49,8 @@ def main(directory: Path) -> None:
 
 
 def define_series(directory: Path) -> None:
-    from monitor.gridfile.define import SeriesDefinition, define
     from monitor.models import Reporter, Site
+    from monitor.operations.gridfile.define import SeriesDefinition, define
     from reporters.config import ResourceConfig
     from tests.monitor.agents.feeder import resource_of, series_of
 

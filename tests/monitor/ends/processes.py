@@ -9,9 +9,9 @@ import socket
 import sys
 from pathlib import Path
 
-from monitor.embedded.valkey import Valkey
-from monitor.serving.services import CELERY, SKIP_CHECKS, WORKER
-from monitor.supervisor import Service
+from monitor.operations.embedded.valkey import Valkey
+from monitor.operations.serving.services import CELERY, SKIP_CHECKS, WORKER
+from monitor.operations.supervisor import Service
 from tests.monitor.kills.processes import Web
 
 WORKER_OF_WEB, WEB, BROKER = "a worker of the web", "the web", "the broker"

@@ -16,10 +16,10 @@ def main(series: int, file: Path) -> None:
     from django.contrib.auth.models import Permission, User
     from django.core.management import call_command
 
-    from monitor.gridfile.define import SeriesDefinition, define
     from monitor.models import ApiToken, Reporter
     from monitor.models.reporter import HOME
     from monitor.models.token import REPORT
+    from monitor.operations.gridfile.define import SeriesDefinition, define
     from reporters.config import ResourceConfig
 
     call_command("migrate", verbosity=0)

@@ -13,11 +13,11 @@ from pathlib import Path
 import psycopg
 
 from monitor.core.env import ROOT
-from monitor.embedded.postgres import PostgreSQL
-from monitor.serving.address import Address, listen_on_loopback
-from monitor.serving.services import GUNICORN, ONE_THREAD
-from monitor.supervisor import Service, Supervisor, read_status
-from monitor.supervisor.guard import descendants
+from monitor.operations.embedded.postgres import PostgreSQL
+from monitor.operations.serving.address import Address, listen_on_loopback
+from monitor.operations.serving.services import GUNICORN, ONE_THREAD
+from monitor.operations.supervisor import Service, Supervisor, read_status
+from monitor.operations.supervisor.guard import descendants
 from tests.processes import is_gone
 from tests.waiting import eventually
 

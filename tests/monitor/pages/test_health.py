@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.models import Series
+from monitor.operations.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from monitor.runs.ledger import heartbeats
-from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from tests.monitor.pages.conftest import Grid
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import probes
-from monitor.gridfile.define import SeriesDefinition, define
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest_all
 from probes.base import checked_parameters
 from reporters import report as wire

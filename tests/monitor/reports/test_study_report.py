@@ -13,8 +13,8 @@ from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, M
 from monitor.analysis.failures.classify_runs import classify_runs
 from monitor.analysis.failures.counts import SuccessRates
 from monitor.analysis.performance.tables import label
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import DemoWeather, MaintenanceWindow, Site
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.reports.blocks import Section
 from monitor.reports.layout import study_sections
 from monitor.reports.outcomes import CauseTotal, ErrorCounts, outcomes

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NAMELESS = 54_321
 # The own account is read in reporters/account.py. The others name accounts on purpose, or fail in words.
 READERS = {
-    "monitor/embedded/server_user.py": "of the server; initdb needs a name",
+    "monitor/operations/embedded/server_user.py": "of the server; initdb needs a name",
     "monitor/management/caller.py": "with the number",
     "reporters/account.py": "here",
     "reporters/credentials/ssh_configuration.py": "what ssh reads",

@@ -20,7 +20,7 @@ from monitor.accounts.environment import RemoteUser
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.models.role import UserRole
-from monitor.web.proxies import ON_THIS_HOST
+from monitor.operations.web_server.proxies import ON_THIS_HOST
 from tests.monitor.accounts.device import Device, login_options, options_of
 from tests.monitor.accounts.identities import identity_of
 from tests.monitor.accounts.logins import as_confirmed, code_of, is_logged_in, log_in

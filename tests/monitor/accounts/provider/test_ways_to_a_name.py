@@ -17,13 +17,13 @@ from pytest_django import Settings
 
 from monitor.accounts import users
 from monitor.accounts.environment import RemoteUser
+from monitor.accounts.first_administrator import create_first_administrator
 from monitor.accounts.users import NameTaken
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.management.commands import prepare_demo
 from monitor.models.role import UserRole
-from monitor.serving.first_administrator import create_first_administrator
-from monitor.web.proxies import Proxies
+from monitor.operations.web_server.proxies import Proxies
 from tests.monitor.accounts.logins import as_confirmed, is_logged_in
 from tests.monitor.accounts.provider.openid_provider import OpenIdProvider
 from tests.monitor.pages import builders

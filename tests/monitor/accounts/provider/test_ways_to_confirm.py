@@ -24,8 +24,8 @@ from monitor.accounts.environment import AUTH_TIME, LOGIN, RemoteUser
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.models import Identity, SecondFactorTerm, UserRole
+from monitor.operations.web_server.proxies import Proxies
 from monitor.pages.http.confirmed import CONFIRMS_BY
-from monitor.web.proxies import Proxies
 from tests.monitor.accounts.device import Device, options_of
 from tests.monitor.accounts.logins import add_app, as_confirmed, code_of, log_in
 from tests.monitor.accounts.provider.openid_provider import OpenIdProvider

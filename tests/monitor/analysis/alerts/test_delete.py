@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import CASCADE
 from django.test.utils import CaptureQueriesContext
 
-from monitor.gridfile import entries
 from monitor.models import Alert, AlertRule, Notification, Series
+from monitor.operations.gridfile import entries
 
 pytestmark = pytest.mark.django_db
 

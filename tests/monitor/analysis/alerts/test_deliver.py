@@ -20,10 +20,10 @@ from monitor.analysis.alerts.deliver import MAX_ATTEMPTS, deliver_due, dispatch_
 from monitor.celery import app
 from monitor.core.db.advisory_locks import AdvisoryLock
 from monitor.core.egress.backoff import FIRST_PAUSE, pause_after
-from monitor.gridfile import entries
-from monitor.gridfile.definition import AlertDefinition
 from monitor.models import Alert, AlertRule, Notification, Series
 from monitor.models.alert import Event
+from monitor.operations.gridfile import entries
+from monitor.operations.gridfile.definition import AlertDefinition
 from tests.monitor.receivers import ACCEPTS, HANGS, REFUSES, Hook, hook
 from tests.waiting import eventually
 

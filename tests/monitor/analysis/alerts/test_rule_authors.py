@@ -19,7 +19,6 @@ from monitor.analysis.failures import incident_actions
 from monitor.core.egress.backoff import FIRST_PAUSE
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
-from monitor.gridfile.define import AlertDefinition, define
 from monitor.models import (
     Alert,
     AlertRule,
@@ -40,6 +39,7 @@ from monitor.models.incident import MONITOR
 from monitor.models.role import UserRole, forget_roles
 from monitor.models.run import State
 from monitor.models.visibility import sees_all
+from monitor.operations.gridfile.define import AlertDefinition, define
 from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.conftest import NOON

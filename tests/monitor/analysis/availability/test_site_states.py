@@ -16,9 +16,9 @@ from monitor.analysis.availability.site_states import (
     site_states,
 )
 from monitor.depot.rollups.worker import gather
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import MaintenanceWindow, Series, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from monitor.runs.ledger.holds import hold, resume
 from reporters import report as wire

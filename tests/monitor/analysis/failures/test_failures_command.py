@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from monitor.analysis.failures import own_signatures
 from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.gridfile.loading import DepotNames, parse
 from monitor.models import Series
+from monitor.operations.gridfile.loading import DepotNames, parse
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import failed_circle_report

@@ -21,7 +21,6 @@ from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
 from monitor.depot.series.current_segment import store_current_segments
 from monitor.depot.series.segments import local_identity
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     CurrentSegment,
     Forecast,
@@ -34,6 +33,7 @@ from monitor.models import (
     SuccessState,
     Suite,
 )
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from reporters.report import run_id
 

@@ -11,8 +11,8 @@ from monitor.analysis.forecasts.defaults import METHOD
 from monitor.analysis.forecasts.lookup import By, candidates, look_up
 from monitor.analysis.forecasts.quantiles import HIGHEST, LOWEST, neighbours, quantile
 from monitor.analysis.forecasts.score import ForecastRecord
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Forecast, ForecastState, Metric, Series, Suite
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report

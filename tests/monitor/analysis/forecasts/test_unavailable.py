@@ -9,9 +9,9 @@ from django.contrib.auth.models import Group, User
 
 from monitor.analysis.forecasts.unavailable import find_unavailable
 from monitor.depot.rollups.worker import gather
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import MaintenanceWindow, Series, Site
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest
 from monitor.runs.ledger.holds import hold
 from reporters import report as wire

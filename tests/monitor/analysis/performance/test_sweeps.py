@@ -18,8 +18,8 @@ from forecasting.sweeps.effects import effects_of
 from forecasting.sweeps.sweet_spot import sweet_spot
 from monitor.analysis.performance.sweep_csv import sweep_csv
 from monitor.analysis.performance.sweeps import as_streams, as_sweep, stored_sweeps
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from probes.base import checked_parameters
 from reporters import report as wire
 from reporters.config import ResourceConfig

@@ -30,7 +30,7 @@ NO_RIGHTS_ASKED = {
     "monitor/pages/access.py": {"_found"},
     "monitor/pages/access_groups.py": {"clean_user"},
     "monitor/pages/incidents.py": {"_actions", "_assign"},
-    "monitor/serving/first_administrator.py": {"create_first_administrator"},
+    "monitor/accounts/first_administrator.py": {"create_first_administrator"},
 }
 
 

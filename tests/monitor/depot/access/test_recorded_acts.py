@@ -15,8 +15,8 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.accounts.environment import RemoteUser
 from monitor.models import AuditEvent, Hold, MaintenanceWindow
+from monitor.operations.web_server.proxies import Proxies
 from monitor.pages.http.audit import NOT_RECORDED, REMOTE_LOGIN
-from monitor.web.proxies import Proxies
 from tests.conftest import empty_tables
 from tests.monitor.accounts.logins import log_in
 from tests.monitor.depot.access.decisions import OPERATIONS, PAGES, Decision

@@ -21,7 +21,6 @@ from monitor.depot.retention.cutoffs import cutoffs_of
 from monitor.depot.retention.dry_run import preview_retention
 from monitor.depot.rollups import dirty_hours, mark_dirty, worker
 from monitor.depot.rollups.statistics import statistics, statistics_by
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import (
     DayRollup,
     DirtyHour,
@@ -36,6 +35,7 @@ from monitor.models import (
 )
 from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.overview.latest import latest
 from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire

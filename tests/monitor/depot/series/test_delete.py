@@ -18,9 +18,9 @@ from monitor.analysis.forecasts import states
 from monitor.analysis.forecasts.issue import issue
 from monitor.analysis.forecasts.refresh import refresh
 from monitor.depot.series.delete import delete_series
-from monitor.gridfile.applying import apply
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State
+from monitor.operations.gridfile.applying import apply
 from monitor.runs.ingest.service import ReportReceipt, ingest_all
 from reporters import report as wire
 from reporters.report import run_id

@@ -18,7 +18,6 @@ from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.depot.rollups.worker import gather, roll
 from monitor.depot.series import deletion
 from monitor.depot.series.deletion import StepSize, prune_deletions
-from monitor.gridfile.applying import apply
 from monitor.models import (
     AuditEvent,
     Metric,
@@ -30,6 +29,7 @@ from monitor.models import (
     SeriesDeletion,
     Transition,
 )
+from monitor.operations.gridfile.applying import apply
 from tests.monitor.pages import builders
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,8 +11,8 @@ from django.conf import LazySettings
 from django.db import InterfaceError, OperationalError
 from django.test import Client
 
+from monitor.operations.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 from monitor.pages.http.outage import is_outage
-from monitor.supervisor.status import ServiceStatus, SupervisorStatus, write_status
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
+from monitor.operations.web_server.client_address import client_address
+from monitor.operations.web_server.proxies import ON_THIS_HOST, Proxies
 from monitor.pages.http import proxies as middleware
 from monitor.pages.http.proxies import ProxyMiddleware
-from monitor.web.client_address import client_address
-from monitor.web.proxies import ON_THIS_HOST, Proxies
 
 PROXY, STRANGER, CLIENT = "192.0.2.80", "192.0.2.81", "203.0.113.7"
 NAMED = Proxies((ipaddress.ip_network(PROXY),), is_unix=False)

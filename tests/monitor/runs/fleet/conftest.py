@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from reporters.remote import archive
 from tests.monitor.runs.fleet.agents import remote_reporter

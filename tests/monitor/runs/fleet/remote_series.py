@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, Series
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from reporters.config import ResourceConfig
 from tests.monitor.runs.fleet.agents import remote_reporter
 

@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Reporter, ReporterStatus, Run, Series
 from monitor.models.run import State
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.fleet.enrolment import revoke
 from monitor.runs.ingest.audit_chains import audit_chains
 from reporters.remote import archive

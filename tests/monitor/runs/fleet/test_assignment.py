@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from pytest_django import DjangoAssertNumQueries
 
 from monitor.depot.series.segments import local_identity
-from monitor.gridfile.agents import MAX_AGENT_SECONDS
 from monitor.models import Forecast, ForecastState, MaintenanceWindow, Reporter, Series, Site, Usage
 from monitor.models.hold import HoldKind, HoldMode, Scope
+from monitor.operations.gridfile.agents import MAX_AGENT_SECONDS
 from monitor.runs.fleet.assignment import FORECASTS_AGE, KEPT_VERSIONS, current_assignment
 from monitor.runs.ledger.expand import slots_of
 from monitor.runs.ledger.holds import hold, resume

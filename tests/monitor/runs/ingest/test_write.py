@@ -14,9 +14,9 @@ from django.utils import timezone
 from monitor.depot.engines import engine
 from monitor.depot.samples import write
 from monitor.depot.samples.write import SampleRow
-from monitor.gridfile.define import SeriesDefinition, define
 from monitor.models import Metric, RawReport, Resource, Run, Sample, Segment, Series, Site, Usage
 from monitor.models.run import State
+from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ReportReceipt, ingest, ingest_all
 from reporters import report as wire
 from reporters.usage import ResourceUsage as Used

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.gridfile.define import define
 from monitor.models import Heartbeat, MaintenanceWindow, Reporter, ReporterStatus, Run, Series, Site, Usage
 from monitor.models.hold import HoldKind, HoldMode, Scope
 from monitor.models.run import RETRY, State
+from monitor.operations.gridfile.define import define
 from monitor.runs.fleet.assignment import current_assignment
 from monitor.runs.ledger import agent_runs, heartbeats
 from monitor.runs.ledger.agent_runs import DELIVERY, GRACE, LEASE, REQUEST_AGE, SILENT_AFTER

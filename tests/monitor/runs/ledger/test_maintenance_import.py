@@ -16,11 +16,11 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.gridfile.depot import read
-from monitor.gridfile.planning import Plan
-from monitor.gridfile.writing import write
 from monitor.models import MaintenanceChange, MaintenanceWindow, Resource, Series, Site, Suite
 from monitor.models.maintenance_change import MaintenanceAction
+from monitor.operations.gridfile.depot import read
+from monitor.operations.gridfile.planning import Plan
+from monitor.operations.gridfile.writing import write
 from monitor.runs.ingest.service import ingest_all
 from monitor.runs.ledger.maintenance_calendar import MOST_AHEAD, MOST_PAST, calendar_for_user
 from monitor.runs.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, declare

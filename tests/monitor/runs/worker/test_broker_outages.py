@@ -16,7 +16,7 @@ import redis
 from celery import Celery
 
 from monitor.core import env
-from monitor.embedded.binaries import valkey_program
+from monitor.operations.embedded.binaries import valkey_program
 from tests.waiting import eventually
 
 QUEUE = "tests"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.embedded.clean import clean
+from monitor.operations.embedded.clean import clean
 from tests.monitor.testbed.demo.demo_process import DemoProcess
 
 

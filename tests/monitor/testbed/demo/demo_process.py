@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from monitor.supervisor import read_status
+from monitor.operations.supervisor import read_status
 from monitor.testbed.demo.definition import REMOTE_REPORTERS
 from reporters.remote import agent_process
 from tests.waiting import eventually

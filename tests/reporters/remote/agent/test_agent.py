@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from monitor.operations.supervisor.guard import descendants
 from monitor.runs.fleet import signatures
 from monitor.runs.fleet.enrolment import server_mark
-from monitor.supervisor.guard import descendants
 from monitor.testbed.middleware.pki import Authority
 from reporters.remote import identity
 from reporters.remote.agent.cursor import Cursor, CursorFile
