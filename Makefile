@@ -39,10 +39,10 @@ nightly: .venv/.development ## the long proofs, some hours: a release needs them
 # Each part runs singly, too, within an hour.
 PROOF := $(PY) -m pytest -n 2 -m "nightly or hypothesis" --hypothesis-profile=nightly
 proofs: .venv/.development ## the long versions of tests: special cases, whole tables, more examples of properties
-	$(PROOF) --dist loadscope --ignore=tests/monitor/cross --ignore=tests/monitor/pages tests
+	$(PROOF) --dist loadscope --ignore=tests/monitor/cross --ignore=tests/monitor/web/pages tests
 
 screens: .venv/.development ## every page on every screen, light and dark, over full, empty, huge, stale and broken depots
-	$(PROOF) --dist load tests/monitor/pages
+	$(PROOF) --dist load tests/monitor/web/pages
 
 cross: .venv/.development ## every kind of row with every page, operation and user
 	$(PROOF) --dist load tests/monitor/cross
@@ -103,7 +103,7 @@ agents: .venv/.development ## twenty sites' agents on a bad network, with a thou
 fuzz: .venv/.development ## ten thousand malformed reports and a hundred thousand random requests, sent to the API
 	GRIDCAST_FUZZ_BODIES=$${GRIDCAST_FUZZ_BODIES:-10000} GRIDCAST_FUZZ_SEED=$${GRIDCAST_FUZZ_SEED:-$$(date +%s)} \
 		GRIDCAST_FUZZ_REQUESTS=$${GRIDCAST_FUZZ_REQUESTS:-100000} GRIDCAST_API_EXAMPLES=$${GRIDCAST_API_EXAMPLES:-50} \
-		$(PY) -m pytest -s tests/monitor/api/test_malformed.py tests/monitor/api/test_fuzz.py tests/monitor/api/test_schemathesis.py
+		$(PY) -m pytest -s tests/monitor/web/api/test_malformed.py tests/monitor/web/api/test_fuzz.py tests/monitor/web/api/test_schemathesis.py
 
 kills: .venv/.development ## two hundred kills of web and PostgreSQL during ingest
 	GRIDCAST_KILLS=$${GRIDCAST_KILLS:-200} GRIDCAST_KILLS_SEED=$${GRIDCAST_KILLS_SEED:-$$(date +%s)} \

@@ -21,8 +21,8 @@ class MonitorConfig(AppConfig):
         post_migrate.connect(roles.ensure_roles, sender=self)
         m2m_changed.connect(roles.follow_groups, sender=User.groups.through)
         pre_delete.connect(roles.clear_members, sender=Group)
-        worker.subscribe("monitor.overview.latest_sql.update_rows")
-        worker.subscribe("monitor.overview.standings.recount_changed")
+        worker.subscribe("monitor.web.overview.latest_sql.update_rows")
+        worker.subscribe("monitor.web.overview.standings.recount_changed")
         worker.subscribe("monitor.analysis.forecasts.pending_changes.record")
         worker.subscribe("monitor.analysis.failures.outcomes.worker.note")
         connection_created.connect(lift_decompression_limit)
@@ -33,4 +33,4 @@ class MonitorConfig(AppConfig):
 class GridcastAdminConfig(AdminConfig):
     """The app of Django's admin site."""
 
-    default_site = "monitor.accounts.admin_site.GridcastAdminSite"
+    default_site = "monitor.web.accounts.admin_site.GridcastAdminSite"

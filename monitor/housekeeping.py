@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from monitor.accounts import factor_duty, identities, sessions
 from monitor.analysis.forecasts.choose_predictors import choose_predictors
 from monitor.analysis.forecasts.prune import prune_forecasts
 from monitor.analysis.forecasts.refresh import reset_outdated
@@ -20,6 +19,7 @@ from monitor.depot.retention.apply import RetentionResult, apply_retention
 from monitor.depot.series.deletion import prune_deletions
 from monitor.models import AuditEvent, PasskeyChallenge, ProviderLogout
 from monitor.runs.ingest.pings import prune_starts
+from monitor.web.accounts import factor_duty, identities, sessions
 
 ANALYZE_INTERVAL = timedelta(days=1)
 RETENTION_SECONDS = 20.0  # per call: other tasks of the same worker process wait meanwhile

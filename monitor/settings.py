@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from monitor.accounts import environment
 from monitor.core import env, mail_server
 from monitor.operations.embedded import urls
 from monitor.operations.web_server import environment as web_environment
 from monitor.operations.web_server import proxies
+from monitor.web.accounts import environment
 
 BASE_DIR = env.ROOT
 VAR_DIR = env.var_directory()
@@ -30,33 +30,33 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
-    "monitor.accounts.apps.AccountsConfig",  # after allauth, whose pages of the admin site it replaces
+    "monitor.web.accounts.apps.AccountsConfig",  # after allauth, whose pages of the admin site it replaces
 ]
 
 MIDDLEWARE = [
-    "monitor.metrics.requests.RequestCountMiddleware",
-    "monitor.api.http.request_ids.RequestIdMiddleware",
-    "monitor.pages.http.proxies.ProxyMiddleware",  # before any that asks for the client or the scheme
+    "monitor.web.metrics.requests.RequestCountMiddleware",
+    "monitor.web.api.http.request_ids.RequestIdMiddleware",
+    "monitor.web.pages.http.proxies.ProxyMiddleware",  # before any that asks for the client or the scheme
     "django.middleware.security.SecurityMiddleware",
-    "monitor.pages.http.security.ContentSecurityPolicyMiddleware",
-    "monitor.pages.http.outage.OutageMiddleware",
+    "monitor.web.pages.http.security.ContentSecurityPolicyMiddleware",
+    "monitor.web.pages.http.outage.OutageMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     # From here on, requests of programs skip each run of middlewares for browsers.
-    "monitor.accounts.browsers.WhiteNoiseMiddleware",
-    "monitor.accounts.browsers.PageCompressionMiddleware",
-    "monitor.accounts.browsers.SessionMiddleware",
-    "monitor.accounts.sessions.AuthenticationMiddleware",
-    "monitor.api.http.processor_budget.ProcessorBudgetMiddleware",
-    "monitor.api.http.token_use.TokenUseMiddleware",
-    "monitor.pages.http.audit.AuditMiddleware",
+    "monitor.web.accounts.browsers.WhiteNoiseMiddleware",
+    "monitor.web.accounts.browsers.PageCompressionMiddleware",
+    "monitor.web.accounts.browsers.SessionMiddleware",
+    "monitor.web.accounts.sessions.AuthenticationMiddleware",
+    "monitor.web.api.http.processor_budget.ProcessorBudgetMiddleware",
+    "monitor.web.api.http.token_use.TokenUseMiddleware",
+    "monitor.web.pages.http.audit.AuditMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "monitor.accounts.browsers.MessageMiddleware",
-    "monitor.accounts.browsers.HtmxMiddleware",
-    "monitor.accounts.remote_user.RemoteUserMiddleware",
-    "monitor.pages.http.read_form.FormMiddleware",  # known users may send larger forms
-    "monitor.accounts.sessions.SessionUseMiddleware",
-    "monitor.pages.http.factor_duty.FactorDutyMiddleware",
+    "monitor.web.accounts.browsers.MessageMiddleware",
+    "monitor.web.accounts.browsers.HtmxMiddleware",
+    "monitor.web.accounts.remote_user.RemoteUserMiddleware",
+    "monitor.web.pages.http.read_form.FormMiddleware",  # known users may send larger forms
+    "monitor.web.accounts.sessions.SessionUseMiddleware",
+    "monitor.web.pages.http.factor_duty.FactorDutyMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
 
@@ -73,12 +73,12 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "monitor.pages.http.context.navigation",
-                "monitor.pages.http.context.service_problems",
-                "monitor.pages.http.context.open_alerts",
-                "monitor.pages.http.context.rights",
+                "monitor.web.pages.http.context.navigation",
+                "monitor.web.pages.http.context.service_problems",
+                "monitor.web.pages.http.context.open_alerts",
+                "monitor.web.pages.http.context.rights",
             ],
-            "libraries": {"parts": "monitor.pages.http.part_tag"},
+            "libraries": {"parts": "monitor.web.pages.http.part_tag"},
         },
     },
 ]
@@ -95,7 +95,7 @@ DATABASES["default"]["OPTIONS"] |= {"prepare_threshold": 5}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = [
-    "monitor.accounts.hashing.Argon2",
+    "monitor.web.accounts.hashing.Argon2",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions: replaced when it is entered
 ]
 _VALIDATION = "django.contrib.auth.password_validation"
@@ -105,39 +105,39 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
     {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
 ]
-AUTHENTICATION_BACKENDS = ["monitor.accounts.backend.RightsBackend"]
+AUTHENTICATION_BACKENDS = ["monitor.web.accounts.backend.RightsBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
 
 # Local accounts are made by administrators; no part of the login needs mail.
-ACCOUNT_ADAPTER = "monitor.accounts.account_adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "monitor.web.accounts.account_adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True  # for SESSION_COOKIE_AGE, not only until the browser is closed
-ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # monitor.accounts.throttle has ours
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # monitor.web.accounts.throttle has ours
 
-MFA_ADAPTER = "monitor.accounts.second_factors.SecondFactorAdapter"
+MFA_ADAPTER = "monitor.web.accounts.second_factors.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_TOTP_TOLERANCE = 1  # clocks of phones differ by seconds
 MFA_FORMS = {
-    "activate_totp": "monitor.accounts.code_forms.AddAppForm",
-    "authenticate": "monitor.accounts.code_forms.LoginCodeForm",
-    "reauthenticate": "monitor.accounts.code_forms.ConfirmCodeForm",
-    "add_webauthn": "monitor.accounts.passkey_forms.AddPasskeyForm",
-    "authenticate_webauthn": "monitor.accounts.passkey_forms.SecondFactorPasskeyForm",
-    "edit_webauthn": "monitor.accounts.passkey_forms.RenamePasskeyForm",
-    "login_webauthn": "monitor.accounts.passkey_forms.LoginPasskeyForm",
-    "reauthenticate_webauthn": "monitor.accounts.passkey_forms.ConfirmPasskeyForm",
+    "activate_totp": "monitor.web.accounts.code_forms.AddAppForm",
+    "authenticate": "monitor.web.accounts.code_forms.LoginCodeForm",
+    "reauthenticate": "monitor.web.accounts.code_forms.ConfirmCodeForm",
+    "add_webauthn": "monitor.web.accounts.passkey_forms.AddPasskeyForm",
+    "authenticate_webauthn": "monitor.web.accounts.passkey_forms.SecondFactorPasskeyForm",
+    "edit_webauthn": "monitor.web.accounts.passkey_forms.RenamePasskeyForm",
+    "login_webauthn": "monitor.web.accounts.passkey_forms.LoginPasskeyForm",
+    "reauthenticate_webauthn": "monitor.web.accounts.passkey_forms.ConfirmPasskeyForm",
 }
 
-SOCIALACCOUNT_ADAPTER = "monitor.accounts.provider_adapter.ProviderAdapter"
+SOCIALACCOUNT_ADAPTER = "monitor.web.accounts.provider_adapter.ProviderAdapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
 SOCIALACCOUNT_PROVIDERS = {
-    "openid_connect": {"provider_class": "monitor.accounts.provider.provider.VerifyingProvider"}
+    "openid_connect": {"provider_class": "monitor.web.accounts.provider.provider.VerifyingProvider"}
 }
 SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # to connect an account there with one here
 GRIDCAST_IDENTITY_PROVIDER = environment.identity_provider()
@@ -152,11 +152,11 @@ GRIDCAST_SECOND_FACTOR_ROLES = environment.second_factor_roles()
 GRIDCAST_SECOND_FACTOR_DAYS = environment.second_factor_days()
 GRIDCAST_OIDC_SECOND_FACTOR_VALUES = environment.provider_factor_values()
 
-# Public pages and logout tokens; monitor.accounts.throttle counts under the same prefix. While Valkey is
+# Public pages and logout tokens; monitor.web.accounts.throttle counts under the same prefix. While Valkey is
 # unreachable, each process has its own.
 CACHES = {
     "default": {
-        "BACKEND": "monitor.accounts.valkey_cache.ValkeyCache",
+        "BACKEND": "monitor.web.accounts.valkey_cache.ValkeyCache",
         "LOCATION": urls.redis_url(),
         "KEY_PREFIX": "gridcast",
     }
@@ -168,7 +168,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-_STATIC_FILES = "monitor.pages.http.static_files"
+_STATIC_FILES = "monitor.web.pages.http.static_files"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": f"{_STATIC_FILES}.HashedNameStorage"},
@@ -183,7 +183,7 @@ WHITENOISE_USE_FINDERS = True  # no collectstatic needed
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-SESSION_ENGINE = "monitor.accounts.session_store"
+SESSION_ENGINE = "monitor.web.accounts.session_store"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = environment.session_seconds()
 # The only peers that may say who the client is; ProxyMiddleware removes such headers of any other.

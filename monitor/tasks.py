@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from monitor import housekeeping
 from monitor import tick as scheduler
-from monitor.accounts import mail
 from monitor.analysis.alerts import deliver, group, try_channel
 from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
 from monitor.analysis.availability import refresh as availability
@@ -24,9 +23,10 @@ from monitor.analysis.webhooks import deliver as webhooks
 from monitor.celery import app
 from monitor.depot.rollups import worker as rollups
 from monitor.depot.series import deletion
-from monitor.overview import standings
 from monitor.runs.ledger import heartbeats
 from monitor.runs.worker import deliver_spool, run_claimed
+from monitor.web.accounts import mail
+from monitor.web.overview import standings
 
 
 @app.task(name="monitor.tasks.tick")
@@ -122,7 +122,7 @@ def delete_series() -> None:
 @app.task(name="monitor.tasks.refresh_provider")
 def refresh_provider() -> None:
     if settings.GRIDCAST_IDENTITY_PROVIDER is not None:
-        from monitor.accounts.provider import metadata  # noqa: PLC0415 - slow to import, and seldom needed
+        from monitor.web.accounts.provider import metadata  # noqa: PLC0415 - slow to import, and seldom needed
 
         metadata.refresh_metadata(settings.GRIDCAST_IDENTITY_PROVIDER.url, timezone.now())
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path
 
-from monitor import pages
-from monitor.api import api
+from monitor.web import pages
+from monitor.web.api import api
 
 urlpatterns = [
     path("api/v1/", api.urls),  # first, because most requests are for the API
@@ -14,7 +14,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "monitor.pages.http.errors.bad_request"
-handler403 = "monitor.pages.http.errors.permission_denied"
-handler404 = "monitor.pages.http.errors.not_found"
-handler500 = "monitor.pages.http.errors.server_error"
+handler400 = "monitor.web.pages.http.errors.bad_request"
+handler403 = "monitor.web.pages.http.errors.permission_denied"
+handler404 = "monitor.web.pages.http.errors.not_found"
+handler500 = "monitor.web.pages.http.errors.server_error"

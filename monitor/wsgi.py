@@ -11,8 +11,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "monitor.settings")
 django.setup(set_prefix=False)
 
 from monitor.core import statement_timeout  # noqa: E402 - needs the settings
-from monitor.pages.http import static_files  # noqa: E402
-from monitor.pages.http.utf8 import Utf8Handler  # noqa: E402
+from monitor.web.pages.http import static_files  # noqa: E402
+from monitor.web.pages.http.utf8 import Utf8Handler  # noqa: E402
 
 statement_timeout.limit_statements()
 static_files.write_copies()  # before the application: it lists the files that it serves

@@ -141,7 +141,7 @@ def test_a_cycle_of_two_rooms_is_found() -> None:
 
 
 def test_the_name_of_a_class_is_unique_unless_it_is_published_or_a_plug_in() -> None:
-    """The OpenAPI document publishes the names of the classes in ``monitor/api``."""
+    """The OpenAPI document publishes the names of the classes in ``monitor/web/api``."""
     places: dict[str, list[str]] = defaultdict(list)
     for file, found in sources().items():
         for node in found if file.parent != ROOT / "monitor" / "api" else ():

@@ -12,7 +12,7 @@ from typing import Any
 
 from monitor.core.clipping import MOST_MESSAGE, clipped
 
-# Empty outside of requests. ``monitor.api.http.request_ids`` sets it.
+# Empty outside of requests. ``monitor.web.api.http.request_ids`` sets it.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _MOST_LINES, _MOST_LINE = 150, 500  # of a traceback, and the characters of each

@@ -12,7 +12,7 @@ class SecondFactorTerm(models.Model):
     The row is made when the user gets such a role, or when the setting first names one of the user's, and
     deleted when neither holds any more. It stays if the user lost the role because an identity was
     disconnected, at *disconnected_at*: a user that connects it again does not begin the term again.
-    ``monitor.accounts.factor_duty`` keeps them.
+    ``monitor.web.accounts.factor_duty`` keeps them.
     """
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True, related_name="+")

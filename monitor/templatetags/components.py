@@ -12,19 +12,20 @@ from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor import health
-from monitor.charts import svg
-from monitor.charts.chart_table import TablePage
-from monitor.charts.time_range import LABELS, PARAMETERS, PageRange
 from monitor.core import units
 from monitor.depot.series.staleness import Staleness
 from monitor.health import HealthProblem
 from monitor.models.audit_event import VIEW_AUDIT
 from monitor.runs.ledger.attribution import outcome_label
 from monitor.templatetags.gridcast import ICONS, ago
+from monitor.web.charts import svg
+from monitor.web.charts.chart_table import TablePage
+from monitor.web.charts.time_range import LABELS, PARAMETERS, PageRange
+from monitor.web.pages.http.filter_field import FilterField
 
 register = template.Library()
 _ARROW = " \N{RIGHTWARDS ARROW} "  # between the ends of an edge
@@ -36,29 +37,6 @@ _PART_PAGES = {
 }
 # By precision, the part of ``2026-11-26 03:00:07`` that is shown beside in UTC; of a day, none.
 _BESIDE = {"second": (11, 19), "minute": (11, 16), "day": (0, 0)}
-
-
-@dataclass(frozen=True)
-class FilterField:
-    """A field of a filter form: *options*, pairs of value and label, or a text with *suggestions*.
-
-    *empty* says in an empty text what it selects.
-    """
-
-    name: str
-    label: str
-    value: str = ""
-    options: Sequence[tuple[str, str]] = ()
-    suggestions: Sequence[str] = ()
-    empty: str = "all"
-
-    @property
-    def suggested(self) -> SafeString:
-        """The options of *suggestions*: escaped at once, because there may be a thousand of them."""
-        if not self.suggestions:
-            return SafeString("")
-        joined = escape("\x00".join(self.suggestions)).replace("\x00", "</option><option>")
-        return mark_safe(f"<option>{joined}</option>")  # noqa: S308
 
 
 @dataclass(frozen=True)
@@ -201,7 +179,7 @@ def query(context: Mapping[str, Any], **changes: object) -> str:
 def live(context: Mapping[str, Any], digest: str = "") -> SafeString:
     """Return the attributes of the part of a page that updates itself; *digest*: of the content it shows.
 
-    The view of the page is decorated by ``monitor.pages.http.updates.live``; the page leaves its block
+    The view of the page is decorated by ``monitor.web.pages.http.updates.live``; the page leaves its block
     ``banner_polls`` empty, because the banner comes along.
     """
     asked = query(context, seen=digest)

@@ -15,16 +15,16 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor.analysis.availability.recompute import describe_change
-from monitor.charts import availability_strip, score_svg, svg, week_table
-from monitor.charts.state_glyphs import STATE_GLYPHS
 from monitor.core import units
 from monitor.depot.rollups.statistics import seconds_since
 from monitor.depot.series.segment_diff import parameter_text
 from monitor.depot.series.staleness import Staleness
 from monitor.models.passkey import logs_in_without_password
 from monitor.models.run import State
-from monitor.overview.reporters import ReporterState
 from monitor.runs.ledger import attribution
+from monitor.web.charts import availability_strip, score_svg, svg, week_table
+from monitor.web.charts.state_glyphs import STATE_GLYPHS
+from monitor.web.overview.reporters import ReporterState
 
 _CODE = re.compile(r"(`{1,2})([^`]+)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")

@@ -13,15 +13,15 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from monitor.charts import svg
 from monitor.depot.series.staleness import Staleness
 from monitor.models.run import State
-from monitor.overview import series_states
-from monitor.overview.matrix_cell import MatrixCell
-from monitor.overview.matrix_content import SiteRow
-from monitor.overview.series_details import SeriesCell
 from monitor.runs.ledger.attribution import Fault
 from monitor.templatetags.gridcast import ICONS, ago, deviation
+from monitor.web.charts import svg
+from monitor.web.overview import series_states
+from monitor.web.overview.matrix_cell import MatrixCell
+from monitor.web.overview.matrix_content import SiteRow
+from monitor.web.overview.series_details import SeriesCell
 
 register = template.Library()
 _UNBOUND = '<td class="unbound"><span class="visually-hidden">not tested</span></td>'

@@ -9,9 +9,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from monitor.analysis.availability.site_states import OperationalState
-from monitor.charts.availability_calendar import availability_calendar
 from monitor.models.run import State
 from monitor.templatetags.gridcast import ICONS
+from monitor.web.charts.availability_calendar import availability_calendar
 
 register = template.Library()
 register.filter("calendar", availability_calendar)

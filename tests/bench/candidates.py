@@ -21,12 +21,8 @@ from django.db import connection
 from django.urls import URLPattern, URLResolver
 from django.utils import timezone
 
-from monitor import pages as all_pages
 from monitor.analysis.forecasts.scoreboard_csv import PARTS
 from monitor.analysis.storage.compute import refresh_verdicts
-from monitor.api.outcomes import MOST_OUTCOMES
-from monitor.api.rank import MOST_CANDIDATES
-from monitor.charts.chart_table import FILES
 from monitor.depot.samples import formats
 from monitor.depot.series.current_segment import store_current_segments
 from monitor.depot.series.segments import next_identities
@@ -47,14 +43,18 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.token import READ
-from monitor.pages.http.guides import guide_files
 from monitor.runs.ingest.service import ingest
+from monitor.web import pages as all_pages
+from monitor.web.api.outcomes import MOST_OUTCOMES
+from monitor.web.api.rank import MOST_CANDIDATES
+from monitor.web.charts.chart_table import FILES
+from monitor.web.pages.http.guides import guide_files
 from reporters import report as wire
 from tests.bench import long_series, pages, wide_grid
 from tests.bench.attackers import HttpRequest
 from tests.monitor.analysis.storage import measured
-from tests.monitor.api.operations import ApiOperation, alternatives, operations
-from tests.monitor.pages import builders
+from tests.monitor.web.api.operations import ApiOperation, alternatives, operations
+from tests.monitor.web.pages import builders
 
 API = "/api/v1"
 JSON = "application/json"

@@ -75,7 +75,7 @@ def _python(directory: str, settings: str, code: str) -> str:
 
 def _modules(directory: str) -> Result:
     bare = int(_python(directory, "bare_settings", COUNT_MODULES.format("import bare_urls")))
-    overview = COUNT_MODULES.format("import monitor.pages.overview")
+    overview = COUNT_MODULES.format("import monitor.web.pages.overview")
     ours = int(_python(directory, "monitor.settings", overview))
     figures = {"modules": ours, "modules, bare Django": bare}
     return Result("footprint: modules of the overview / bare Django", ours / bare, 3.0, "lower", figures)

@@ -11,10 +11,10 @@ from django.db import connection
 from django.test import override_settings
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
-from monitor.metrics.definitions import Group
-from monitor.metrics.exposition import AnswerCache, expose
-from monitor.metrics.scope import ScrapeRequest
-from monitor.metrics.text_format import OPENMETRICS, decompressed
+from monitor.web.metrics.definitions import Group
+from monitor.web.metrics.exposition import AnswerCache, expose
+from monitor.web.metrics.scope import ScrapeRequest
+from monitor.web.metrics.text_format import OPENMETRICS, decompressed
 from tests.bench import overview
 from tests.bench.base import Result, interleaved, seconds
 

@@ -19,10 +19,10 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from monitor import pages
 from monitor.models import Alert, Incident, Run
 from monitor.models.run import State
-from monitor.overview import standings
+from monitor.web import pages
+from monitor.web.overview import standings
 from tests.bench import wide_grid
 from tests.bench.base import Result
 

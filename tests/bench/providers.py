@@ -20,7 +20,7 @@ from tests.bench import web
 from tests.bench.attackers import connection
 from tests.bench.base import Result, seconds
 from tests.bench.forecasts import issue_token
-from tests.monitor.accounts.provider.openid_provider import (
+from tests.monitor.web.accounts.provider.openid_provider import (
     CLIENT_ID,
     CLIENT_SECRET,
     HANGS,

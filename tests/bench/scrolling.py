@@ -13,7 +13,7 @@ from django.test import Client
 from tests.bench import overview
 from tests.bench.base import Result
 from tests.bench.web import serving
-from tests.monitor.pages.chromium import CHROMIUM, launched
+from tests.monitor.web.pages.chromium import CHROMIUM, launched
 
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession, Page

@@ -4,7 +4,7 @@ The grid is that of ``neighbours``, with all sites and all suites but one on the
 all pages and downloads, with names that exist, and all operations of the API. It takes seven minutes on two
 cores.
 
-Run it with a niceness of 0: hashes of passwords yield to pages by theirs (``monitor.accounts.hashing``).
+Run it with a niceness of 0: hashes of passwords yield to pages by theirs (``monitor.web.accounts.hashing``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.bench import candidates, web
 from tests.bench.attackers import CONNECTIONS, NUMBER, HttpRequest, connection
 from tests.bench.base import Result, seconds
 from tests.bench.pages import processor_milliseconds
-from tests.monitor.api.operations import operations
+from tests.monitor.web.api.operations import operations
 
 PAUSE_SECONDS, ATTACK_SECONDS = 10.0, 30.0  # the budget is one of ten seconds
 TRIAL_PAUSE_SECONDS, TRIAL_SECONDS = 5.0, 10.0

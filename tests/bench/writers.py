@@ -24,8 +24,8 @@ from monitor.depot.rollups.worker import gather, roll
 from monitor.depot.samples.pairing import paired
 from monitor.models import RawReport, Series, Suite
 from monitor.operations.gridfile.define import SeriesDefinition, define
-from monitor.overview.latest import latest
 from monitor.runs.ingest.service import ingest_all
+from monitor.web.overview.latest import latest
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.bench import forecasts, years

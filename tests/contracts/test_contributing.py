@@ -38,21 +38,21 @@ BY_NIGHT = (
     "tests/contracts/test_shells.py",
     "tests/contracts/test_transfers.py",
     "tests/monitor/depot/access/test_authorisation.py",
-    "tests/monitor/api/test_every_operation.py",
-    "tests/monitor/api/test_openapi.py",
-    "tests/monitor/api/test_registries.py",
-    "tests/monitor/api/test_values.py",
+    "tests/monitor/web/api/test_every_operation.py",
+    "tests/monitor/web/api/test_openapi.py",
+    "tests/monitor/web/api/test_registries.py",
+    "tests/monitor/web/api/test_values.py",
     "tests/monitor/cross",
     "tests/monitor/analysis/failures/test_signatures.py",
     "tests/monitor/operations/gridfile/test_published.py",
     "tests/monitor/runs/ledger/admission",
-    "tests/monitor/pages/test_components.py",
-    "tests/monitor/pages/test_failures.py",
-    "tests/monitor/pages/test_help.py",
-    "tests/monitor/pages/test_series.py",
-    "tests/monitor/pages/test_settings_alerts.py",
-    "tests/monitor/pages/test_settings_series.py",
-    "tests/monitor/pages/test_signatures.py",
+    "tests/monitor/web/pages/test_components.py",
+    "tests/monitor/web/pages/test_failures.py",
+    "tests/monitor/web/pages/test_help.py",
+    "tests/monitor/web/pages/test_series.py",
+    "tests/monitor/web/pages/test_settings_alerts.py",
+    "tests/monitor/web/pages/test_settings_series.py",
+    "tests/monitor/web/pages/test_signatures.py",
     "tests/monitor/test_import_command.py",
     "tests/test_house.py",
 )
@@ -100,9 +100,9 @@ def test_there_is_a_recipe_for_every_kind_of_plug_in() -> None:
         "monitor/analysis/alerts/conditions",
         "monitor/analysis/failures/signatures",
         "monitor/runs/ledger/admission/rules",
-        "monitor/pages",
+        "monitor/web/pages",
         "templates/pages",
-        "monitor/api",
+        "monitor/web/api",
     }
 
 
@@ -176,5 +176,5 @@ def test_an_added_field_of_a_series_passes_the_suites_of_the_grid_file(tmp_path:
     for command in recipe.commands:
         run_command(command, directory, environment_of_copy())
     assert '"responsible"' in (directory / "docs" / "grid.schema.json").read_text(encoding="utf-8")
-    suites = ("tests/monitor/operations/gridfile", "tests/monitor/pages/test_settings_series.py")
+    suites = ("tests/monitor/operations/gridfile", "tests/monitor/web/pages/test_settings_series.py")
     assert passed_in(directory, *suites, "-m", "not nightly")

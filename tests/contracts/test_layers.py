@@ -39,7 +39,7 @@ def test_each_import_that_breaks_the_layers_is_named(copy: Path) -> None:
         "reporters": "import django",
         "forecasting": "import django",
         "client/gridcast_client": "from reporters import report",
-        "monitor/pages": "from monitor.core.db import binary",
+        "monitor/web/pages": "from monitor.core.db import binary",
     }
     for folder, line in broken.items():
         (copy / folder / "added.py").write_text(f"{line}\n")

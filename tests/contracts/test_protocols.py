@@ -62,9 +62,9 @@ CONTRACTS: dict[ModuleType, type] = {
 # Their plug-ins are a value of a checked type, or a function; these are no classes.
 PACKAGES = {"forecasting", "monitor", "probes", "reporters"}
 VALUES = {
-    "monitor.api",
+    "monitor.web.api",
     "monitor.runs.ledger.admission.rules",
-    "monitor.pages",
+    "monitor.web.pages",
     "monitor.testbed.storage.profiles",
     "monitor.testbed.weather.profiles",
 }

@@ -18,9 +18,9 @@ from monitor.depot.samples import formats as exports
 from monitor.models import AlertRule, Run, Series
 from monitor.models.role import UserRole
 from monitor.runs.imports import formats as imports
-from tests.monitor.pages import builders
-from tests.monitor.pages.test_settings_series import seen_of, sent
 from tests.monitor.receivers import RECEIVERS
+from tests.monitor.web.pages import builders
+from tests.monitor.web.pages.test_settings_series import seen_of, sent
 
 pytestmark = pytest.mark.django_db
 CONDITIONS = [*conditions.names(), *reporter_conditions.names()]

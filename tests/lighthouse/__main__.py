@@ -17,7 +17,7 @@ from typing import Any
 from monitor.core import env
 from monitor.operations.embedded.throwaway import throwaway
 from tests.bench.web import serving
-from tests.monitor.pages.chromium import CHROMIUM
+from tests.monitor.web.pages.chromium import CHROMIUM
 from tests.node_packages import installed, missing_programs
 
 HERE = Path(__file__).parent

@@ -46,7 +46,7 @@ def main() -> None:
         load_year()
     from django.contrib.auth.models import User
 
-    from tests.monitor.pages import depots, test_screens
+    from tests.monitor.web.pages import depots, test_screens
 
     user, _ = User.objects.get_or_create(username="lighthouse", is_superuser=True, is_staff=True)
     session = depots._session(user)
@@ -70,7 +70,7 @@ def load_year() -> None:
     from monitor.core.db import partitions
     from monitor.depot.rollups.worker import rebuild
     from monitor.tasks import gather_dirty_hours
-    from tests.monitor.pages import depots
+    from tests.monitor.web.pages import depots
 
     depots.full()
     end = timezone.now().replace(minute=0, second=0, microsecond=0) - HOUR

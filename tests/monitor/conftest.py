@@ -27,7 +27,7 @@ NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def chromium(django_db_setup: None) -> Iterator[Browser]:
     """One browser for all tests of a module."""
-    from tests.monitor.pages.chromium import launched
+    from tests.monitor.web.pages.chromium import launched
 
     with launched() as browser:
         yield browser

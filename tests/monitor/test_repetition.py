@@ -33,15 +33,15 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor import pages
-from monitor.accounts.session_store import SessionStore
 from monitor.core.log import LineFormatter
 from monitor.models import AuditEvent
-from monitor.pages.audit import EVENTS_A_PAGE
+from monitor.web import pages
+from monitor.web.accounts.session_store import SessionStore
+from monitor.web.pages.audit import EVENTS_A_PAGE
 from tests.by_night import by_night
 from tests.conftest import empty_tables
-from tests.monitor.api.example_grid import SERIES, example_grid
-from tests.monitor.api.operations import ApiOperation, operations
+from tests.monitor.web.api.example_grid import SERIES, example_grid
+from tests.monitor.web.api.operations import ApiOperation, operations
 
 FORM = "application/x-www-form-urlencoded"
 MARK = "Zq7"

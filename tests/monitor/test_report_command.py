@@ -14,8 +14,8 @@ from django.core.management import CommandError, call_command
 from monitor.management.commands.report import ENOUGH_RUNS
 from monitor.models import DemoWeather
 from monitor.testbed.weather import EDITION
-from tests.monitor.reports.rendering import available_renderer
-from tests.monitor.reports.studied_runs import define_grid, run_of, store
+from tests.monitor.web.reports.rendering import available_renderer
+from tests.monitor.web.reports.studied_runs import define_grid, run_of, store
 
 RUNS = 40
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "study.md"

@@ -14,8 +14,6 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from redis import RedisError
 
-from monitor.accounts import attempts, door_reasons, doors, throttle, users
-from monitor.accounts.users import AccountError
 from monitor.core.units import counted
 from monitor.depot.access import roles
 from monitor.depot.access.audit_trail import note
@@ -25,6 +23,8 @@ from monitor.models import DoorOpening, Identity
 from monitor.models.door_opening import MOST_OPEN
 from monitor.models.identity import names_of
 from monitor.models.role import is_admitted
+from monitor.web.accounts import attempts, door_reasons, doors, throttle, users
+from monitor.web.accounts.users import AccountError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -11,7 +11,6 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.accounts import passwords, users
 from monitor.core import env
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
@@ -24,6 +23,7 @@ from monitor.testbed.sites.description import GridDescription, load_description
 from monitor.testbed.sites.layout import Layout
 from monitor.testbed.sites.programs import search_path
 from monitor.testbed.weather import EDITION
+from monitor.web.accounts import passwords, users
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

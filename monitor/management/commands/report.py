@@ -18,10 +18,14 @@ from monitor.depot.samples.sample_arrays import TooManySamples
 from monitor.operations.embedded import EmbeddedError
 from monitor.operations.serving.depot_server import depot_server
 from monitor.operations.supervisor import NotUp
-from monitor.reports.files import NotWritten, check_writable, write_all
-from monitor.reports.pdf import PdfUnavailable, pdf_renderer
-from monitor.reports.published_numbers import GRIDS
-from monitor.reports.render import (
+from monitor.testbed.errors import TestbedError
+from monitor.testbed.storage import build
+from monitor.testbed.storage.published import TABLES, virtual_values
+from monitor.testbed.storage.rates_virtual import PROFILES_WITH_RATES, virtual_rates
+from monitor.web.reports.files import NotWritten, check_writable, write_all
+from monitor.web.reports.pdf import PdfUnavailable, pdf_renderer
+from monitor.web.reports.published_numbers import GRIDS
+from monitor.web.reports.render import (
     storage_csv,
     storage_document,
     storage_html,
@@ -30,12 +34,8 @@ from monitor.reports.render import (
     study_html,
     study_text,
 )
-from monitor.reports.storage_report import Emulated, StorageReport, storage_report
-from monitor.reports.study_report import NoRuns, StudyRequest, study_report
-from monitor.testbed.errors import TestbedError
-from monitor.testbed.storage import build
-from monitor.testbed.storage.published import TABLES, virtual_values
-from monitor.testbed.storage.rates_virtual import PROFILES_WITH_RATES, virtual_rates
+from monitor.web.reports.storage_report import Emulated, StorageReport, storage_report
+from monitor.web.reports.study_report import NoRuns, StudyRequest, study_report
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from monitor.accounts.first_administrator import create_first_administrator
 from monitor.core import env
 from monitor.models import Reporter, Series
 from monitor.models.reporter import HOME
@@ -23,6 +22,7 @@ from monitor.operations.serving.services import CAPACITY, Installation
 from monitor.operations.serving.status_lines import StatusLines
 from monitor.operations.supervisor import AlreadySupervised, NotUp, Service, Supervisor
 from monitor.operations.web_server.environment import web_url
+from monitor.web.accounts.first_administrator import create_first_administrator
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from monitor.reports.published_storage import RAID_READERS, THROTTLING
 from monitor.testbed.storage import profiles
 from monitor.testbed.storage.madbench_virtual import CALL_BYTES, Load, io_seconds
 from monitor.testbed.storage.profile import KIB
 from monitor.testbed.storage.virtual import VirtualStorage
+from monitor.web.reports.published_storage import RAID_READERS, THROTTLING
 
 _READ_AHEAD_BYTES = 512 * KIB  # AIX's default
 

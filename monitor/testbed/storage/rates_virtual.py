@@ -7,10 +7,10 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from monitor.reports.published_storage import RATES, Rates
 from monitor.testbed.storage import profiles
 from monitor.testbed.storage.profile import GIB, KIB, MIB
 from monitor.testbed.storage.virtual import VirtualStorage
+from monitor.web.reports.published_storage import RATES, Rates
 
 PROFILES_WITH_RATES: Sequence[str] = tuple(each.profile for each in RATES if each.profile)
 

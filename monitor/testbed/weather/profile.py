@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from monitor.reports.published_numbers import PublishedDuration
 from monitor.testbed.weather.conditions import MECHANISMS
 from monitor.testbed.weather.figures import Figures, RuntimeFigures, WeatherError
+from monitor.web.reports.published_numbers import PublishedDuration
 
 STAGES = tuple(MECHANISMS.values())
 SETUP_AND_CLEANUP = frozenset({"init", "stage_data", "build_executable", "cleanup"})

@@ -39,7 +39,7 @@ from monitor.runs.ledger import heartbeats
 from reporters import report as wire
 from tests.bench.web import serving
 from tests.monitor import reporter_rows
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.django_db  # pytest-django creates the database for tests that have the mark

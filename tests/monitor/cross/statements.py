@@ -11,7 +11,7 @@ from django.db import DataError, connection, transaction
 from django.http import HttpResponse
 from django.test import Client
 
-from monitor.pages import public
+from monitor.web.pages import public
 from tests.monitor.cross import judge
 
 MOST_STATEMENTS = 300  # of a page

@@ -33,7 +33,7 @@ from tests.monitor.cross.left_out import NEVER_IS, NEVER_NULL, NEVER_SET, REFUSE
 from tests.monitor.cross.statements import wrong_without_statements
 from tests.monitor.cross.visits import ROWS, USUAL, Visit, admin_visits, all_visits, beginning
 from tests.monitor.depot.access.world import Identity
-from tests.monitor.pages.http.test_parts import noted, planted
+from tests.monitor.web.pages.http.test_parts import noted, planted
 
 SEED = int(os.environ.get("GRIDCAST_CROSS_SEED") or datetime.now(UTC).toordinal())
 SHARES = 24  # of the night

@@ -20,7 +20,6 @@ import probes
 from forecasting import methods
 from monitor.analysis.alerts import conditions, reporter_conditions
 from monitor.analysis.forecasts.scoreboard_csv import PARTS
-from monitor.charts.chart_table import FILES
 from monitor.depot.samples import formats
 from monitor.models import (
     Alert,
@@ -51,8 +50,9 @@ from monitor.models import (
     Identity as StoredIdentity,
 )
 from monitor.models.series import REPORTED_PROBE
-from monitor.pages.api_documentation import operations
-from monitor.pages.http.guides import guide_files, guide_titles
+from monitor.web.charts.chart_table import FILES
+from monitor.web.pages.api_documentation import operations
+from monitor.web.pages.http.guides import guide_files, guide_titles
 from tests.monitor.cross.crowded import CrowdedDepot
 from tests.monitor.depot.access.decisions import OPERATIONS, PAGES
 from tests.monitor.depot.access.requests_sent import API, filled, query_of

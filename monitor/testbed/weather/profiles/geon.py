@@ -3,9 +3,9 @@
 PreCo did not run there. It has TeraGrid's times, so that the demo of GEON has an application, too.
 """
 
-from monitor.reports.published_numbers import COMBINED, GEON
 from monitor.testbed.weather.profile import Profile, Published, runtime_figures
 from monitor.testbed.weather.profiles.teragrid import PROFILE as TERAGRID
+from monitor.web.reports.published_numbers import COMBINED, GEON
 
 PROFILE = Profile(
     gather=runtime_figures(GEON.stages()),  # job start-up stands for the queue

@@ -1,8 +1,8 @@
 """TeraGrid: batch queues of very uneven length, and faults on two days of five."""
 
-from monitor.reports.published_numbers import TERAGRID
 from monitor.testbed.weather.figures import QuietFigures, RuntimeFigures
 from monitor.testbed.weather.profile import Profile, Published, of_totals, runtime_figures
+from monitor.web.reports.published_numbers import TERAGRID
 
 _PRECO = TERAGRID.preco_stages()
 

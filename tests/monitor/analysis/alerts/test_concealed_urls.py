@@ -15,8 +15,8 @@ from monitor.analysis.webhooks.destination import HIDDEN
 from monitor.models import AlertRule, AuditEvent, Site
 from monitor.models.author import by
 from monitor.models.role import UserRole, act_as
-from tests.monitor.accounts.identities import identity_of, session_by
-from tests.monitor.pages import builders
+from tests.monitor.web.accounts.identities import identity_of, session_by
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 SECRET = "/services/T0/B1/token"

@@ -35,8 +35,8 @@ from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.conftest import NOON
 from tests.monitor.failing_sites import HOUR, TIMEOUT, ran, runs
-from tests.monitor.pages import builders
 from tests.monitor.receivers import ACCEPTS, REFUSES, Hook
+from tests.monitor.web.pages import builders
 
 MINUTE = timedelta(minutes=1)
 

@@ -10,7 +10,7 @@ from monitor.analysis.alerts.open_alerts_sql import open_alerts
 from monitor.depot.access.roles import Grant, grant
 from monitor.models import Alert, AlertRule, Reporter, Series, Site
 from monitor.models.role import UserRole
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 
 def alert(rule: AlertRule, **fields: object) -> None:

@@ -43,8 +43,8 @@ from monitor.operations.gridfile.define import AlertDefinition, define
 from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.conftest import NOON
-from tests.monitor.pages import builders
 from tests.monitor.receivers import ACCEPTS, REFUSES, Hook
+from tests.monitor.web.pages import builders
 
 MINUTE = timedelta(minutes=1)
 pytestmark = pytest.mark.django_db

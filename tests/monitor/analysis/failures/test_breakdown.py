@@ -18,7 +18,7 @@ from monitor.analysis.failures.keyed_runs import KeyedRuns, by_names
 from monitor.analysis.failures.repair_times import RepairTimes
 from monitor.models import MaintenanceWindow, Run, Series, Site
 from tests.monitor.conftest import NOON
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 MINUTE = timedelta(minutes=1)
 FULL, KEY = "No space left on device", "u@there: Permission denied (publickey)."

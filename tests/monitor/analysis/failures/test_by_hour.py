@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 
 from monitor.analysis.failures.by_hour import HourCount, clock_of, count_by_hour
 from monitor.analysis.failures.outcomes.read import RunOutcomes
-from monitor.charts.week_table import failure_week
 from monitor.models import Run, Series
 from monitor.models.run import State
+from monitor.web.charts.week_table import failure_week
 from reporters import report as wire
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)

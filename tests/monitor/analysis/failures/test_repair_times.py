@@ -13,7 +13,7 @@ from monitor.models import Run, Series
 from monitor.models.run import State
 from reporters import report as wire
 from tests.monitor.conftest import NOON
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 HOUR = timedelta(hours=1)
 

@@ -16,7 +16,7 @@ from probes.base import checked_parameters
 from probes.common.signature import FORMAT, VERSION
 from reporters import report as wire
 from tests.monitor.builders import circle_report
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 MADBENCH = probes.load("madbench")
 PARAMETERS: Mapping[str, Any] = {"no_pix": 64, "no_bin": 2}

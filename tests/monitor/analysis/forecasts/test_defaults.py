@@ -6,7 +6,7 @@ import pkgutil
 import subprocess
 import sys
 
-from monitor import overview
+from monitor.web import overview
 
 _LOADED = """
 import importlib, sys
@@ -19,6 +19,6 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"forecasting", 
 
 
 def test_the_overview_loads_no_forecasting_code() -> None:
-    modules = [f"monitor.overview.{module.name}" for module in pkgutil.iter_modules(overview.__path__)]
+    modules = [f"monitor.web.overview.{module.name}" for module in pkgutil.iter_modules(overview.__path__)]
     command = [sys.executable, "-W", "ignore", "-c", _LOADED, *modules]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -11,7 +11,7 @@ from itertools import product
 import probes
 from monitor.models import Resource, Series
 from reporters import report as wire
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 DISKS = {"sequential_read": 120e6, "sequential_write": 90e6, "random_read": 900.0, "random_write": 400.0}
 FLASH = {"sequential_read": 250e6, "sequential_write": 200e6, "random_read": 40e3, "random_write": 11e3}

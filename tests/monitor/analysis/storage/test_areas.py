@@ -15,7 +15,7 @@ from monitor.analysis.storage.merit import efficiencies, figures_of_merit, lifet
 from monitor.analysis.storage.uses import measured_uses
 from monitor.models import Resource, Suite
 from tests.monitor.analysis.storage import measured
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 HOUR = timedelta(hours=1)
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from monitor.analysis.storage.compute import outdated, refresh_verdicts
 from monitor.models import Resource, Series, StorageVerdict
 from tests.monitor.analysis.storage import measured
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 pytestmark = pytest.mark.django_db

@@ -23,7 +23,7 @@ from monitor.analysis.failures.classify_runs import classify_runs
 from monitor.analysis.traces.export import PAUSE, export_traces
 from monitor.models import EndedRun, RawReport, Run, RunSubscriber, Series
 from monitor.models.run import State
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 MINUTE = timedelta(minutes=1)
 REFUSED = "cannot connect to site2.example.org:22: Connection refused"

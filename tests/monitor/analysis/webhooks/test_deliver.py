@@ -36,8 +36,8 @@ from monitor.models import (
 from monitor.models.incident import MONITOR
 from monitor.models.run import State
 from monitor.models.webhook import DeliveryState, EventType
-from tests.monitor.pages import builders
 from tests.monitor.receivers import ACCEPTS, REFUSES, Hook, hook
+from tests.monitor.web.pages import builders
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

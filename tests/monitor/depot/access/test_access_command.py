@@ -9,13 +9,13 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from monitor.accounts import identities
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, Site
 from monitor.models.role import UserRole
-from tests.monitor.accounts.identities import identity_of
-from tests.monitor.pages import builders
+from monitor.web.accounts import identities
+from tests.monitor.web.accounts.identities import identity_of
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 

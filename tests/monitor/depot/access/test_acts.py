@@ -28,7 +28,6 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.accounts import sessions
 from monitor.analysis.alerts.announcements import Handling, decision_of
 from monitor.analysis.alerts.deliver import deliver_due
 from monitor.analysis.alerts.evaluate import evaluate
@@ -70,12 +69,13 @@ from monitor.models.run import State
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN, SCOPES
 from monitor.models.webhook import DeliveryState
 from monitor.runs.ledger.claim import claim_due
+from monitor.web.accounts import sessions
 from reporters.report import run_id
 from tests.conftest import empty_tables
 from tests.monitor import reporter_rows
 from tests.monitor.depot.access.draws import DRAW, drawn
-from tests.monitor.pages import builders
 from tests.monitor.receivers import Hook, hook
+from tests.monitor.web.pages import builders
 
 API = "/api/v1"
 HOUR = timedelta(hours=1)

@@ -10,12 +10,12 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from monitor.accounts import identities
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant, LastAdministrator
 from monitor.models.role import UserRole
-from tests.monitor.accounts.identities import identity_of
-from tests.monitor.pages import builders
+from monitor.web.accounts import identities
+from tests.monitor.web.accounts.identities import identity_of
+from tests.monitor.web.pages import builders
 
 ADMINISTRATOR = Grant(UserRole.ADMINISTRATOR)
 

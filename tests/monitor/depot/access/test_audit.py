@@ -17,7 +17,6 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 from django.utils import timezone
 
-from monitor.api import api
 from monitor.depot.access import audit, denials, roles
 from monitor.depot.access.audit import Action, Actor
 from monitor.depot.access.audit_trail import MOST_CHANGES, Trail, audit_trail, note
@@ -26,11 +25,12 @@ from monitor.depot.access.roles import Grant
 from monitor.models import ApiToken, AuditEvent, Hold, Series, Site
 from monitor.models.role import UserRole
 from monitor.models.token import OUTCOME, REPORT
-from monitor.pages.http.audit import NOT_RECORDED, PROVIDER_LOGIN
-from tests.monitor.accounts import logins
+from monitor.web.api import api
+from monitor.web.pages.http.audit import NOT_RECORDED, PROVIDER_LOGIN
 from tests.monitor.depot.access.test_recorded_commands import execute
 from tests.monitor.outside import reported_series
-from tests.monitor.pages import builders
+from tests.monitor.web.accounts import logins
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -25,7 +25,6 @@ from monitor.models.role import UserRole
 from monitor.runs.fleet.enrolment import create_code
 from tests.by_night import by_night
 from tests.conftest import empty_tables
-from tests.monitor.api.openapi_document import openapi_document
 from tests.monitor.depot.access.decisions import (
     ADMIN,
     AGENTS,
@@ -60,6 +59,7 @@ from tests.monitor.depot.access.world import (
     build,
 )
 from tests.monitor.runs.fleet.agents import SiteAgent
+from tests.monitor.web.api.openapi_document import openapi_document
 
 if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet

@@ -39,7 +39,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.run import State
-from monitor.overview import standings
+from monitor.web.overview import standings
 from reporters.report import run_id
 from tests.by_night import by_night
 from tests.conftest import empty_tables
@@ -48,7 +48,7 @@ from tests.monitor.depot.access.decisions import OPERATIONS, PAGES
 from tests.monitor.depot.access.requests_sent import API, BODIES, filled, query_of
 from tests.monitor.depot.access.test_authorisation import operations, rolled_back, routes
 from tests.monitor.depot.access.world import OWN, Identity, World, build
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 HIDDEN, TYPO = "zqhush", "zqhus"
 SECRET = f"https://chat.example.org/services/{HIDDEN}-token"  # the path is a secret

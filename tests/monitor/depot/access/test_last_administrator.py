@@ -15,18 +15,18 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
-from monitor.accounts import identities, users
-from monitor.accounts.environment import IdentityProvider
-from monitor.accounts.sessions import IDENTITY_KEY
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant, LastAdministrator
 from monitor.management.recorded_commands import record
 from monitor.models import ApiToken, AuditEvent, Identity
 from monitor.models.role import UserRole
-from monitor.pages.http import errors
-from tests.monitor.accounts.identities import identity_of
-from tests.monitor.accounts.logins import as_confirmed
-from tests.monitor.pages import builders
+from monitor.web.accounts import identities, users
+from monitor.web.accounts.environment import IdentityProvider
+from monitor.web.accounts.sessions import IDENTITY_KEY
+from monitor.web.pages.http import errors
+from tests.monitor.web.accounts.identities import identity_of
+from tests.monitor.web.accounts.logins import as_confirmed
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the database counts at the commit
 ADMINISTRATOR = Grant(UserRole.ADMINISTRATOR)
@@ -158,7 +158,7 @@ def test_a_page_whose_commit_takes_the_last_administrator_says_so(
     user = ADMINISTRATORS[kind]()
     before, browser = state(user), Client(raise_request_exception=False)
     browser.force_login(user)
-    monkeypatch.setattr("monitor.accounts.sessions.end_others", _take)
+    monkeypatch.setattr("monitor.web.accounts.sessions.end_others", _take)
     answer = browser.post("/account/sessions/end/", {"session": "others"})
     assert (answer.status_code, "no active administrator would remain" in answer.content.decode()) == (
         409,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4]
 # Accounts themselves are looked up there: what a user may do is asked of the session.
-OF_ACCOUNTS = ("monitor/accounts/", "monitor/management/", "monitor/migrations/")
+OF_ACCOUNTS = ("monitor/web/accounts/", "monitor/management/", "monitor/migrations/")
 SAY_AN_IDENTITY = {"act_as", "acting"}
 RELATIONS_TO_USERS = {"author", "created_by"}
 ASK_FOR_RIGHTS = {
@@ -24,13 +24,13 @@ ASK_FOR_RIGHTS = {
 NO_RIGHTS_ASKED = {
     "monitor/depot/access/roles.py": {"_raise_flags", "_lower_flags", "administrators"},
     "monitor/depot/access/tokens.py": {"_check_number"},
-    "monitor/api/incidents.py": {"_user_name"},
-    "monitor/api/outcomes.py": {"_other"},  # the rights are those of the request's user
+    "monitor/web/api/incidents.py": {"_user_name"},
+    "monitor/web/api/outcomes.py": {"_other"},  # the rights are those of the request's user
     "monitor/models/identity.py": {"lock_of"},
-    "monitor/pages/access.py": {"_found"},
-    "monitor/pages/access_groups.py": {"clean_user"},
-    "monitor/pages/incidents.py": {"_actions", "_assign"},
-    "monitor/accounts/first_administrator.py": {"create_first_administrator"},
+    "monitor/web/pages/access.py": {"_found"},
+    "monitor/web/pages/access_groups.py": {"clean_user"},
+    "monitor/web/pages/incidents.py": {"_actions", "_assign"},
+    "monitor/web/accounts/first_administrator.py": {"create_first_administrator"},
 }
 
 

@@ -10,13 +10,17 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from monitor.depot.access.permissions import ASKED_FOR
-from monitor.pages.http.account_change import permissions_of_the_service
+from monitor.web.pages.http.account_change import permissions_of_the_service
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[4]
 # These compute names of permissions: of the entries of the grid, by verb and noun.
-COMPUTED = {"monitor/depot/access/permissions.py", "monitor/depot/access/tokens.py", "monitor/api/grid.py"}
-NO_PERMISSIONS = {"monitor/accounts/settings_checks.py"}  # ids of checks
+COMPUTED = {
+    "monitor/depot/access/permissions.py",
+    "monitor/depot/access/tokens.py",
+    "monitor/web/api/grid.py",
+}
+NO_PERMISSIONS = {"monitor/web/accounts/settings_checks.py"}  # ids of checks
 LISTED = "monitor/depot/access/permissions.py"
 
 

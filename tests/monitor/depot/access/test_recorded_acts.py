@@ -13,15 +13,15 @@ from django.test import Client, override_settings
 from pytest_django import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
-from monitor.accounts.environment import RemoteUser
 from monitor.models import AuditEvent, Hold, MaintenanceWindow
 from monitor.operations.web_server.proxies import Proxies
-from monitor.pages.http.audit import NOT_RECORDED, REMOTE_LOGIN
+from monitor.web.accounts.environment import RemoteUser
+from monitor.web.pages.http.audit import NOT_RECORDED, REMOTE_LOGIN
 from tests.conftest import empty_tables
-from tests.monitor.accounts.logins import log_in
 from tests.monitor.depot.access.decisions import OPERATIONS, PAGES, Decision
 from tests.monitor.depot.access.requests_sent import FORMS, page_path, request_of
 from tests.monitor.depot.access.world import OWN, Identity, World, build
+from tests.monitor.web.accounts.logins import log_in
 
 pytestmark = pytest.mark.django_db
 STRANGER, PROXY = "192.0.2.81", "192.0.2.80"

@@ -31,7 +31,7 @@ from monitor.management.recorded_commands import (
 )
 from monitor.models import ApiToken, AuditEvent, Series
 from monitor.models.role import UserRole
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[4]

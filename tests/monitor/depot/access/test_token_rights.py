@@ -23,7 +23,7 @@ from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, READ, REPORT, RUN, SCOPES
 from tests.monitor import reporter_rows
 from tests.monitor.depot.access.test_tokens import call, issued
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)

@@ -26,8 +26,8 @@ from monitor.models import ApiToken, Series, Site
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, OUTCOME, READ, REPORT, RUN
 from tests.monitor import reporter_rows
-from tests.monitor.accounts.logins import as_confirmed, confirm
-from tests.monitor.pages import builders
+from tests.monitor.web.accounts.logins import as_confirmed, confirm
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

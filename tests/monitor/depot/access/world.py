@@ -43,8 +43,8 @@ from monitor.models import (
 from monitor.models.role import UserRole
 from monitor.models.token import MANAGE, READ, REPORT, RUN, SCOPES
 from tests.monitor import reporter_rows
-from tests.monitor.accounts.logins import as_confirmed
-from tests.monitor.pages import builders
+from tests.monitor.web.accounts.logins import as_confirmed
+from tests.monitor.web.pages import builders
 
 OWN, OTHER = "own", "other"  # the sites; the site admin manages the first
 HIDDEN, ABSENT = "hidden", "absent"

@@ -30,7 +30,7 @@ from monitor.models import (
     Transition,
 )
 from monitor.operations.gridfile.applying import apply
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MINUTE = timedelta(minutes=1)

@@ -31,9 +31,9 @@ from monitor.operations.gridfile.checking import MAX_NAME_CHARACTERS
 from monitor.operations.gridfile.definition import GridDefinition
 from monitor.operations.gridfile.format import MODELS, VERSION
 from monitor.operations.gridfile.loading import DepotNames, load
-from monitor.reports.published_numbers import GRIDS, TERAGRID
 from monitor.testbed.demo import definition
 from monitor.testbed.sites.layout import NAMES
+from monitor.web.reports.published_numbers import GRIDS, TERAGRID
 from probes.common.signature import digest
 from reporters.schedule import parse_schedule
 from tests.monitor.operations.gridfile.conftest import DATA, GridCommand

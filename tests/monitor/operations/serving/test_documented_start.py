@@ -21,7 +21,7 @@ from django.conf import LazySettings
 from django.contrib.staticfiles import finders
 
 from monitor.core.env import ROOT
-from monitor.pages.http import static_files
+from monitor.web.pages.http import static_files
 from tests.waiting import eventually
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 
-from monitor.accounts.first_administrator import create_first_administrator
+from monitor.web.accounts.first_administrator import create_first_administrator
 
 pytestmark = pytest.mark.django_db
 Accounts = list[tuple[str, str]]

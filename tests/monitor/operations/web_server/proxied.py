@@ -18,7 +18,7 @@ from django.conf import settings  # noqa: E402 - needs the setup
 from django.urls import path  # noqa: E402 - see above
 
 from monitor.operations.web_server.client_address import client_address  # noqa: E402 - see above
-from monitor.pages.http.utf8 import Utf8Handler  # noqa: E402 - see above
+from monitor.web.pages.http.utf8 import Utf8Handler  # noqa: E402 - see above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

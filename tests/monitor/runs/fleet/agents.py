@@ -12,10 +12,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.api.reporter_exchange import RECORDS
 from monitor.models import Reporter, Site
 from monitor.runs.fleet.enrolment import create_code
 from monitor.runs.fleet.signatures import OPENSSL, Purpose
+from monitor.web.api.reporter_exchange import RECORDS
 from reporters.report import rfc3339
 from reporters.spool.records import Part, encode_parts
 from tests.monitor.runs.fleet.site_keys import SiteKey, site_key

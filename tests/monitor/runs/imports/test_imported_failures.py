@@ -18,7 +18,7 @@ from monitor.runs.imports import formats
 from monitor.runs.imports.run import ImportListener, import_history
 from monitor.runs.imports.targets import Target
 from tests.monitor.analysis.availability.computing import seconds_of
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 pytestmark = pytest.mark.django_db
 OUTAGES = b"""time,end,outcome,why

@@ -34,7 +34,7 @@ from monitor.runs.ledger.holds import (
 from monitor.runs.ledger.reap import reap
 from monitor.runs.ledger.run_now import run_all, run_now
 from monitor.runs.worker.run_claimed import run_claimed
-from tests.monitor.accounts.identities import identity_of
+from tests.monitor.web.accounts.identities import identity_of
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)

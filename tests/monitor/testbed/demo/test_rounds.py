@@ -21,7 +21,7 @@ from monitor.testbed.demo.rounds import Rounds
 from monitor.testbed.demo.session import run_all_now
 from reporters import report as wire
 from tests.monitor.builders import circle_report
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 MINUTE = timedelta(minutes=1)
 pytestmark = pytest.mark.django_db

@@ -27,7 +27,7 @@ from monitor.depot.series.delete import delete_series
 from monitor.models import Binding, MaintenanceWindow, OutcomeProgress, Run, Series, Site, Suite
 from monitor.models.run import JUDGED, State
 from tests.monitor.conftest import NOON
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 EXAMPLES, NIGHTLY_EXAMPLES = 4, 300
 FIRST = NOON - timedelta(hours=15)  # on the last evening of a month

@@ -14,7 +14,7 @@ from monitor.depot.retention import expiry_sql
 from monitor.depot.rollups import worker as rollups
 from monitor.models import DirtyOutcome, OutcomeDay, OutcomeProgress, Run, Series, Suite
 from tests.monitor.conftest import NOON
-from tests.monitor.pages import builders
+from tests.monitor.web.pages import builders
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 EVER = float("inf")
