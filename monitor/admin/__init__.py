@@ -36,7 +36,7 @@ from monitor.models.author import by
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.series import IMPORTED, REPORTED_PROBE
 from monitor.runs.imports import formats
-from monitor.runs.ledger.maintenance_times import WindowTimes, time_errors
+from monitor.runs.maintenance.times import WindowTimes, time_errors
 from probes.base import InvalidParameters, ProbeError, checked_parameters
 from reporters import config, resolve
 from reporters.schedule import InvalidSchedule, parse_schedule

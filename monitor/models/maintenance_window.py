@@ -63,7 +63,7 @@ class MaintenanceWindow(models.Model):
     """Planned maintenance at *sites* (empty: at every site).
 
     A window occurs once, from *starts_at* to *ends_at*, or for *duration_seconds* at every slot of *schedule*
-    (``monitor.runs.ledger.maintenance_times``).
+    (``monitor.runs.maintenance.times``).
     """
 
     name = models.SlugField(unique=True)

@@ -26,8 +26,8 @@ from monitor.depot.samples import formats as exports
 from monitor.depot.samples.formats.base import Export
 from monitor.runs.imports import formats as imports
 from monitor.runs.imports.formats.base import Importer
-from monitor.runs.ledger import maintenance_feeds
-from monitor.runs.ledger.maintenance_feeds.base import MaintenanceFeed
+from monitor.runs.maintenance import feeds as maintenance_feeds
+from monitor.runs.maintenance.feeds.base import MaintenanceFeed
 from probes.base import Probe
 from reporters import batch, shells, transfers
 from reporters.base import BatchSystem, FileTransfer, ResourceShell

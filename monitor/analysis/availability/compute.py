@@ -25,10 +25,10 @@ from monitor.analysis.availability.timelines import (
 )
 from monitor.analysis.failures.suspicion import suspicion_periods
 from monitor.models import Binding, ProfileVersion, Series, Site
-from monitor.runs.ledger.maintenance import planned_windows
+from monitor.runs.maintenance.windows import planned_windows
 
 if TYPE_CHECKING:
-    from monitor.runs.ledger.admission import OpenWindow
+    from monitor.runs.maintenance.times import OpenWindow
 
 DAY = timedelta(days=1)
 # One missed run is tolerated: a result is valid until the second slot after its own. Where there is none

@@ -10,8 +10,8 @@ from django.db import transaction
 
 from monitor.analysis.availability.recompute import RecomputationRequest, recompute
 from monitor.models import Site
-from monitor.runs.ledger.maintenance_announcements import Announcement, announce, withdraw
-from monitor.runs.ledger.maintenance_changes import Reason, declare
+from monitor.runs.maintenance.announcements import Announcement, announce, withdraw
+from monitor.runs.maintenance.changes import Reason, declare
 
 if TYPE_CHECKING:
     from monitor.models import MaintenanceWindow, Recomputation

@@ -22,8 +22,8 @@ from monitor.analysis.availability.resource_results_sql import (
 from monitor.models import Hold, Resource, Site
 from monitor.models.hold import HoldKind
 from monitor.models.natural_order import sort_name
-from monitor.runs.ledger import maintenance
 from monitor.runs.ledger.holds import describe_hold, last_ends_at_sites
+from monitor.runs.maintenance import windows as maintenance
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -15,7 +15,7 @@ from monitor.analysis.failures.episodes import FailureEpisode, JudgedRun, episod
 from monitor.depot.series.segment_diff import segment_changes
 from monitor.models import Binding, FailureSignature, Run, Segment
 from monitor.models.run import JUDGED, State
-from monitor.runs.ledger.maintenance import planned_windows
+from monitor.runs.maintenance.windows import planned_windows
 
 if TYPE_CHECKING:
     from monitor.analysis.failures.outcomes.read import RunOutcomes

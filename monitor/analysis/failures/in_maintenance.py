@@ -24,10 +24,10 @@ from django.db.models import (
 
 from monitor.models import Binding
 from monitor.models.run import WITH_SIGNATURE
-from monitor.runs.ledger.maintenance import planned_windows
+from monitor.runs.maintenance.windows import planned_windows
 
 if TYPE_CHECKING:
-    from monitor.runs.ledger.admission import OpenWindow
+    from monitor.runs.maintenance.times import OpenWindow
 
 Period = tuple[datetime, datetime]  # from its start until just before its end
 

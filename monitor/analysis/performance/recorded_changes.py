@@ -15,7 +15,7 @@ from monitor.analysis.performance.matched_changes import ChangePoint, RecordedCh
 from monitor.core.db.timestamps import moment
 from monitor.depot.series.segment_diff import segment_changes
 from monitor.models import Binding, RawReport, Segment
-from monitor.runs.ledger.maintenance import planned_windows
+from monitor.runs.maintenance.windows import planned_windows
 
 if TYPE_CHECKING:
     from monitor.analysis.performance.passed_runs import PassedRuns

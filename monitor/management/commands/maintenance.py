@@ -19,12 +19,12 @@ from monitor.analysis.availability.recompute import InvalidRecomputation, descri
 from monitor.management.caller import caller_name
 from monitor.management.time_options import parse_time
 from monitor.models import MaintenanceChange, MaintenanceWindow, Site
-from monitor.runs.ledger import maintenance_feeds
-from monitor.runs.ledger.maintenance_calendar import calendar_of
-from monitor.runs.ledger.maintenance_changes import MaintenanceError, Reason
-from monitor.runs.ledger.maintenance_feeds.base import FeedContent, InvalidFeed
-from monitor.runs.ledger.maintenance_import import WindowImport, horizon_at, import_windows, site_names
-from monitor.runs.ledger.read_feed import STDIN, is_url, read_feed
+from monitor.runs.maintenance import feeds as maintenance_feeds
+from monitor.runs.maintenance.changes import MaintenanceError, Reason
+from monitor.runs.maintenance.feeds.base import FeedContent, InvalidFeed
+from monitor.runs.maintenance.import_feed import WindowImport, horizon_at, import_windows, site_names
+from monitor.runs.maintenance.read_feed import STDIN, is_url, read_feed
+from monitor.runs.maintenance.write_calendar import calendar_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

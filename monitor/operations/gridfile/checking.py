@@ -40,8 +40,8 @@ from monitor.operations.gridfile.definition import (
 )
 from monitor.operations.gridfile.format import WORD, GridFile, MaintenanceEntry
 from monitor.runs.imports import formats
-from monitor.runs.ledger import maintenance_times
-from monitor.runs.ledger.maintenance_changes import DECLARED
+from monitor.runs.maintenance import times as maintenance_times
+from monitor.runs.maintenance.changes import DECLARED
 from probes.base import InvalidParameters, Probe
 from reporters.schedule import InvalidSchedule, find_zone, parse_schedule
 

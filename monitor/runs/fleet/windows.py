@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from monitor.models import Hold
 from monitor.models.hold import HoldKind
 from monitor.models.natural_order import sort_name
-from monitor.runs.ledger import maintenance
 from monitor.runs.ledger.admission_context import used_up_sites
+from monitor.runs.maintenance import windows as maintenance
 from reporters.report import rfc3339
 
 if TYPE_CHECKING:

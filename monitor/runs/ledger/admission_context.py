@@ -10,7 +10,7 @@ from django.db.models import Count, Sum
 from monitor.models import Binding, Hold, Reporter, Run, Series, Site, Usage
 from monitor.models.run import PLANNED, SCHEDULE
 from monitor.models.series import Follows
-from monitor.runs.ledger import heartbeats, maintenance
+from monitor.runs.ledger import heartbeats
 from monitor.runs.ledger.admission import (
     ActiveHold,
     AdmissionContext,
@@ -21,6 +21,7 @@ from monitor.runs.ledger.admission import (
     LeaderRun,
 )
 from monitor.runs.ledger.admission.rules.budget import used_up_limits
+from monitor.runs.maintenance import windows as maintenance
 
 if TYPE_CHECKING:
     import uuid

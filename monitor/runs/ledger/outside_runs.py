@@ -18,8 +18,8 @@ from monitor.models import Binding, Hold, Run, Series
 from monitor.models.run import State
 from monitor.runs.ledger import heartbeats, transitions
 from monitor.runs.ledger.holds import covering_holds
-from monitor.runs.ledger.maintenance import open_windows
 from monitor.runs.ledger.transitions import LockedMove
+from monitor.runs.maintenance.windows import open_windows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

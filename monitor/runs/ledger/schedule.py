@@ -17,8 +17,8 @@ from monitor.models import Binding, Hold, Resource, Run, Series
 from monitor.models.hold import HoldKind, HoldMode
 from monitor.models.run import PENDING, State
 from monitor.models.series import IMPORTED
-from monitor.runs.ledger.maintenance import planned_windows
 from monitor.runs.ledger.schedule_sql import counts_of_runs
+from monitor.runs.maintenance.windows import planned_windows
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

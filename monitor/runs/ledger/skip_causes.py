@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from monitor.models import Binding, Hold
 from monitor.models.run import State
-from monitor.runs.ledger.maintenance import planned_windows
+from monitor.runs.maintenance.windows import planned_windows
 
 if TYPE_CHECKING:
     import uuid
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from monitor.models import Run
-    from monitor.runs.ledger.admission import OpenWindow
+    from monitor.runs.maintenance.times import OpenWindow
 
 MAINTENANCE = "maintenance"
 _LATEST_START = timedelta(hours=1)  # of a pause or window after the slot that it skips: runs may wait

@@ -16,9 +16,9 @@ from monitor.models import MaintenanceWindow, Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.token import RUN
-from monitor.runs.ledger import maintenance_announcements as announcements
-from monitor.runs.ledger.maintenance_announcements import Announcement
-from monitor.runs.ledger.maintenance_changes import (
+from monitor.runs.maintenance import announcements
+from monitor.runs.maintenance.announcements import Announcement
+from monitor.runs.maintenance.changes import (
     ForeignWindow,
     MaintenanceError,
     NotPermitted,
@@ -26,7 +26,7 @@ from monitor.runs.ledger.maintenance_changes import (
     UnsuitableState,
     WindowExists,
 )
-from monitor.runs.ledger.maintenance_listing import (
+from monitor.runs.maintenance.listing import (
     LONGEST_PERIOD,
     ListedWindow,
     MaintenanceState,
@@ -34,7 +34,7 @@ from monitor.runs.ledger.maintenance_listing import (
     listed_window,
     listed_windows,
 )
-from monitor.runs.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes
+from monitor.runs.maintenance.times import MAX_DURATION_SECONDS, WindowTimes
 from monitor.web.api.http.answers import created
 from monitor.web.api.http.auth import require_site_permission
 from monitor.web.api.http.declare import declare

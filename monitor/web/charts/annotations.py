@@ -17,8 +17,8 @@ from monitor.core.db.timestamps import moment
 from monitor.core.units import humanised
 from monitor.depot.series.segment_diff import segment_changes
 from monitor.models import Alert, Hold, MaintenanceWindow
-from monitor.runs.ledger.maintenance import times_of
-from monitor.runs.ledger.maintenance_times import occurrences
+from monitor.runs.maintenance.times import occurrences
+from monitor.runs.maintenance.windows import times_of
 from monitor.web.charts.level_shifts import level_shifts
 from monitor.web.charts.series_chart import RunChart
 from reporters.schedule import InvalidSchedule

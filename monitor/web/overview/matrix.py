@@ -20,7 +20,7 @@ from monitor.analysis.availability.report import present_months
 from monitor.core.db.timestamps import moment
 from monitor.models import Binding, Hold, Series, Suite
 from monitor.models.hold import HoldKind
-from monitor.runs.ledger.maintenance import ShownWindow, open_for_user
+from monitor.runs.maintenance.windows import ShownWindow, open_for_user
 from monitor.web.overview import latest
 from monitor.web.overview.allowed_ages import COLUMNS as AGE_COLUMNS
 from monitor.web.overview.allowed_ages import allowed_ages

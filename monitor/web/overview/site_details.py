@@ -30,7 +30,7 @@ from monitor.models import (
 )
 from monitor.models.hold import HoldKind
 from monitor.models.incident import REPORTER, SERIES, IncidentAction
-from monitor.runs.ledger.maintenance import ShownWindow, open_and_planned
+from monitor.runs.maintenance.windows import ShownWindow, open_and_planned
 from monitor.web.overview.place_details import (
     ApplicationForecast,
     application_forecasts,

@@ -13,7 +13,7 @@ import numpy as np
 from monitor.models import Run, Series
 from monitor.models.run import ENDED, State
 from monitor.runs.ledger.attribution import GRID_FAILURES, MONITOR_FAILURES, outcome_label
-from monitor.runs.ledger.maintenance import ShownWindow
+from monitor.runs.maintenance.windows import ShownWindow
 from monitor.web.overview.incidents import CurrentIncidents
 from monitor.web.overview.latest import LETTERS
 from monitor.web.overview.series_details import LastRun, SeriesRuns, series_runs

@@ -22,9 +22,9 @@ from monitor.runs.ledger import holds as holding
 from monitor.runs.ledger.hold_history import HoldableScopes, hold_events, holdable_scopes
 from monitor.runs.ledger.hold_preview import preview_hold
 from monitor.runs.ledger.holds import HoldError, NotAllowed, UnknownScope, hold_progress
-from monitor.runs.ledger.maintenance import open_and_planned
-from monitor.runs.ledger.maintenance_status import feed_statuses, latest_changes
 from monitor.runs.ledger.run_now import run_all, run_now
+from monitor.runs.maintenance.status import feed_statuses, latest_changes
+from monitor.runs.maintenance.windows import open_and_planned
 from monitor.web.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.web.pages.http.hold_form import HOURS, hold_form_context, read_end
 from monitor.web.pages.http.navigation import NavigationEntry

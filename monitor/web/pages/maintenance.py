@@ -19,19 +19,19 @@ from monitor.models import MaintenanceWindow, Site
 from monitor.models.hold import MAX_REASON_CHARACTERS
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.site import may_manage_everywhere, may_manage_somewhere
-from monitor.runs.ledger import maintenance_announcements as announcements
-from monitor.runs.ledger.maintenance import times_of
-from monitor.runs.ledger.maintenance_announcements import check_may_announce
-from monitor.runs.ledger.maintenance_calendar import CONTENT_TYPE, calendar_for_user
-from monitor.runs.ledger.maintenance_changes import (
+from monitor.runs.maintenance import announcements
+from monitor.runs.maintenance.announcements import check_may_announce
+from monitor.runs.maintenance.changes import (
     DECLARED,
     MaintenanceError,
     NotPermitted,
     Reason,
 )
-from monitor.runs.ledger.maintenance_listing import MaintenanceState, listed_window
-from monitor.runs.ledger.maintenance_status import window_changes
-from monitor.runs.ledger.maintenance_times import Occurrence, next_occurrences
+from monitor.runs.maintenance.listing import MaintenanceState, listed_window
+from monitor.runs.maintenance.status import window_changes
+from monitor.runs.maintenance.times import Occurrence, next_occurrences
+from monitor.runs.maintenance.windows import times_of
+from monitor.runs.maintenance.write_calendar import CONTENT_TYPE, calendar_for_user
 from monitor.web.pages.http.access import check_manageable, managers_only, members_only
 from monitor.web.pages.http.maintenance_form import MaintenanceForm, initial_values, local_text
 from monitor.web.pages.http.parts import compute
@@ -41,7 +41,7 @@ from reporters.schedule import InvalidSchedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from monitor.runs.ledger.maintenance_times import WindowTimes
+    from monitor.runs.maintenance.times import WindowTimes
 
 OCCURRENCES = 5  # of a preview
 MOST_CHANGES = 50

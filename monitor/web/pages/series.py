@@ -27,8 +27,8 @@ from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.run import State
 from monitor.models.site import may_manage_somewhere
 from monitor.runs.ledger.holds import HoldError, hold_progress
-from monitor.runs.ledger.maintenance import open_for_series
 from monitor.runs.ledger.run_now import run_now
+from monitor.runs.maintenance.windows import open_for_series
 from monitor.web.api.http.few_at_once import few_at_once
 from monitor.web.charts.annotations import annotations_of
 from monitor.web.charts.chart_choice import INTERVALS, LINEAR, SCALES, TOTAL, ChartChoice, read_choice

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
+
+from monitor.runs.maintenance.times import OpenWindow
 
 
 @dataclass(frozen=True)
@@ -54,24 +56,6 @@ class DueRun:
     is_reclaimed: bool = False
     leader: LeaderRun | None = None
     is_forced: bool = False
-
-
-@dataclass(frozen=True)
-class OpenWindow:
-    """A maintenance window that is open at *sites* (empty: at every site)."""
-
-    title: str
-    starts_at: datetime
-    ends_at: datetime
-    sites: frozenset[str] = frozenset()
-
-    def covers(self, sites: Collection[str]) -> bool:
-        return not self.sites or not self.sites.isdisjoint(sites)
-
-    @property
-    def reason(self) -> str:
-        """The reason of a run that the window skips: ``maintenance: disks, until 2026-03-01 13:00 UTC``."""
-        return f"maintenance: {self.title}, until {self.ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from django.utils.text import slugify
 
 from monitor.models import MaintenanceWindow
 from monitor.models.hold import MAX_REASON_CHARACTERS
-from monitor.runs.ledger.maintenance_announcements import Announcement
-from monitor.runs.ledger.maintenance_times import MAX_DURATION_SECONDS, WindowTimes, time_errors
 from monitor.runs.ledger.weekly_schedules import WEEKDAYS, parse_weekly, weekly_cron
+from monitor.runs.maintenance.announcements import Announcement
+from monitor.runs.maintenance.times import MAX_DURATION_SECONDS, WindowTimes, time_errors
 from monitor.web.charts.time_range import InvalidRange, page_time
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from monitor.analysis.failures.counts import RANGES, SuccessRates, count_failure
 from monitor.analysis.failures.in_maintenance import failed_in_maintenance, joined_periods
 from monitor.models import MaintenanceWindow, Run, Series, Site
 from monitor.runs.ingest.service import ingest_all
-from monitor.runs.ledger.admission import OpenWindow
+from monitor.runs.maintenance.times import OpenWindow
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from monitor.models import MaintenanceChange, MaintenanceWindow
 from monitor.models.role import UserRole
-from monitor.runs.ledger.maintenance_times import WindowTimes, next_occurrences
 from monitor.runs.ledger.weekly_schedules import parse_weekly, weekly_cron
+from monitor.runs.maintenance.times import WindowTimes, next_occurrences
 from tests.monitor.web.pages import builders
 from tests.monitor.web.pages.conftest import Grid
 

@@ -16,7 +16,6 @@ from monitor.runs.ledger.admission import (
     Demand,
     DueRun,
     LeaderRun,
-    OpenWindow,
     Skip,
     Verdict,
     Wait,
@@ -25,6 +24,7 @@ from monitor.runs.ledger.admission import (
 )
 from monitor.runs.ledger.admission.rules import budget as budgets
 from monitor.runs.ledger.admission.rules import exclusive, hold, leader, maintenance, overlap, room, silent
+from monitor.runs.maintenance.times import OpenWindow
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

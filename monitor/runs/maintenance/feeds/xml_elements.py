@@ -9,7 +9,7 @@ from xml.etree.ElementTree import ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from monitor.runs.ledger.maintenance_feeds.base import InvalidFeed, check_size
+from monitor.runs.maintenance.feeds.base import InvalidFeed, check_size
 
 MAX_DEPTH, MAX_ELEMENTS = 20, 1_000_000
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +19,7 @@ from reporters.fields import shown
 from reporters.schedule import InvalidSchedule, Schedule, find_zone, parse_schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from reporters.cron import Cron
 
@@ -52,6 +52,24 @@ class Occurrence:
 
     starts_at: datetime
     ends_at: datetime
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """A maintenance window that is open at *sites* (empty: at every site)."""
+
+    title: str
+    starts_at: datetime
+    ends_at: datetime
+    sites: frozenset[str] = frozenset()
+
+    def covers(self, sites: Collection[str]) -> bool:
+        return not self.sites or not self.sites.isdisjoint(sites)
+
+    @property
+    def reason(self) -> str:
+        """The reason of a run that the window skips: ``maintenance: disks, until 2026-03-01 13:00 UTC``."""
+        return f"maintenance: {self.title}, until {self.ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def open_at(times: WindowTimes, now: datetime) -> Occurrence | None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from icalendar import Calendar, Event
 
-from monitor.runs.ledger.maintenance import times_of, visible_sites
-from monitor.runs.ledger.maintenance_import import horizon_at
-from monitor.runs.ledger.maintenance_times import Occurrence, occurrences
+from monitor.runs.maintenance.import_feed import horizon_at
+from monitor.runs.maintenance.times import Occurrence, occurrences
+from monitor.runs.maintenance.windows import times_of, visible_sites
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:

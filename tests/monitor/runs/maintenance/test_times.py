@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runs.ledger.maintenance_times import (
+from monitor.runs.maintenance.times import (
     Occurrence,
     WindowTimes,
     end_before,

@@ -14,8 +14,7 @@ from monitor.models.maintenance_change import MaintenanceAction
 from monitor.models.maintenance_window import CHANGE_WINDOWS
 from monitor.models.natural_order import sort_name
 from monitor.models.site import may_manage_everywhere
-from monitor.runs.ledger.maintenance import times_of
-from monitor.runs.ledger.maintenance_changes import (
+from monitor.runs.maintenance.changes import (
     DECLARED,
     ForeignWindow,
     MaintenanceError,
@@ -27,7 +26,8 @@ from monitor.runs.ledger.maintenance_changes import (
     describe_window,
     store,
 )
-from monitor.runs.ledger.maintenance_times import WindowTimes, time_errors
+from monitor.runs.maintenance.times import WindowTimes, time_errors
+from monitor.runs.maintenance.windows import times_of
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import recurring_ical_events
 from icalendar import Calendar, Event, vRecur
 
-from monitor.runs.ledger.maintenance_feeds.base import (
+from monitor.runs.maintenance.feeds.base import (
     MAX_WINDOWS,
     AnnouncedWindow,
     FeedContent,
@@ -24,8 +24,8 @@ from monitor.runs.ledger.maintenance_feeds.base import (
     check_window,
     content_of,
 )
-from monitor.runs.ledger.maintenance_feeds.content_lines import EventLines, read_lines
-from monitor.runs.ledger.maintenance_feeds.recurrence import MAX_STEPS, bound, check_zone_rule
+from monitor.runs.maintenance.feeds.content_lines import EventLines, read_lines
+from monitor.runs.maintenance.feeds.recurrence import MAX_STEPS, bound, check_zone_rule
 
 MAX_SECONDS = 20.0  # to check the rules of a feed
 _TIMES = ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID", "SEQUENCE")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from monitor.runs.ledger.maintenance_feeds.base import InvalidFeed, check_size
+from monitor.runs.maintenance.feeds.base import InvalidFeed, check_size
 
 MAX_EVENTS, MAX_DEPTH = 20_000, 5
 _LINE = re.compile(r'([A-Za-z0-9-]+)((?:;[^":]*(?:"[^"]*"[^":]*)*)?):(.*)', re.DOTALL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.runs.ledger.maintenance_feeds.base import MaintenanceFeed, UnknownFeed
+from monitor.runs.maintenance.feeds.base import MaintenanceFeed, UnknownFeed
 from reporters.registry import PluginRegistry
 
 _registry = PluginRegistry[type[MaintenanceFeed]](

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Count, Max, Q
 
 from monitor.models import MaintenanceChange, MaintenanceWindow
-from monitor.runs.ledger.maintenance_changes import DECLARED
+from monitor.runs.maintenance.changes import DECLARED
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

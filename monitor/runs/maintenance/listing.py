@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from monitor.models.natural_order import sort_name
-from monitor.runs.ledger.maintenance import occurrence_of, times_of, visible_sites
-from monitor.runs.ledger.maintenance_times import Occurrence, next_after, occurrences, open_at
+from monitor.runs.maintenance.times import Occurrence, next_after, occurrences, open_at
+from monitor.runs.maintenance.windows import occurrence_of, times_of, visible_sites
 from reporters.schedule import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from django.db import transaction
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import MaintenanceChange, MaintenanceWindow, Resource, Site
 from monitor.models.maintenance_change import MaintenanceAction
-from monitor.runs.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, describe_window, store
-from monitor.runs.ledger.maintenance_feeds.base import FeedHorizon
+from monitor.runs.maintenance.changes import DECLARED, MaintenanceError, Reason, describe_window, store
+from monitor.runs.maintenance.feeds.base import FeedHorizon
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from monitor.runs.ledger.maintenance_feeds.base import AnnouncedWindow
+    from monitor.runs.maintenance.feeds.base import AnnouncedWindow
 
 PAST, AHEAD = timedelta(days=90), timedelta(days=400)  # the imported period
 _SOURCE_CHARACTERS, _NAME_CHARACTERS = 50, 37  # of the name of a window, with 12 characters of a hash

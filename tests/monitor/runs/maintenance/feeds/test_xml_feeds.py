@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from monitor.runs.ledger.maintenance_feeds import gocdb, load, names, osg_topology
-from monitor.runs.ledger.maintenance_feeds.base import InvalidFeed, UnknownFeed
-from tests.monitor.runs.ledger.maintenance_feeds import builders
-from tests.monitor.runs.ledger.maintenance_feeds.builders import HORIZON
+from monitor.runs.maintenance.feeds import gocdb, load, names, osg_topology
+from monitor.runs.maintenance.feeds.base import InvalidFeed, UnknownFeed
+from tests.monitor.runs.maintenance.feeds import builders
+from tests.monitor.runs.maintenance.feeds.builders import HORIZON
 
 BILLION_LAUGHS = b"""<?xml version="1.0"?>
 <!DOCTYPE results [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from monitor.runs.ledger.maintenance_feeds.base import FeedHorizon
+from monitor.runs.maintenance.feeds.base import FeedHorizon
 
 HORIZON = FeedHorizon(datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 3, 1, tzinfo=UTC))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from monitor.runs.ledger.maintenance_feeds.base import (
+from monitor.runs.maintenance.feeds.base import (
     AnnouncedWindow,
     FeedContent,
     FeedHorizon,
@@ -17,7 +17,7 @@ from monitor.runs.ledger.maintenance_feeds.base import (
     check_window,
     content_of,
 )
-from monitor.runs.ledger.maintenance_feeds.xml_elements import XmlElement, parse_xml
+from monitor.runs.maintenance.feeds.xml_elements import XmlElement, parse_xml
 
 _OUTAGE, _WARNING = "OUTAGE", "WARNING"
 

@@ -10,10 +10,10 @@ from django.db.models import Max, Prefetch, Q
 
 from monitor.models import Binding, MaintenanceWindow, Series, Site
 from monitor.models.visibility import sees_all
-from monitor.runs.ledger.admission import OpenWindow
-from monitor.runs.ledger.maintenance_times import (
+from monitor.runs.maintenance.times import (
     YEAR,
     Occurrence,
+    OpenWindow,
     WindowTimes,
     end_before,
     next_after,

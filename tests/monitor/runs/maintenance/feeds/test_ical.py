@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from monitor.runs.ledger.maintenance_feeds.base import InvalidFeed
-from monitor.runs.ledger.maintenance_feeds.ical import Feed
-from tests.monitor.runs.ledger.maintenance_feeds.builders import HORIZON, calendar, event
+from monitor.runs.maintenance.feeds.base import InvalidFeed
+from monitor.runs.maintenance.feeds.ical import Feed
+from tests.monitor.runs.maintenance.feeds.builders import HORIZON, calendar, event
 
 START, TWO_HOURS = "DTSTART:20260301T100000Z", "DURATION:PT2H"
 ZONE = [

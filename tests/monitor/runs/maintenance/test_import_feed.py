@@ -22,16 +22,16 @@ from monitor.operations.gridfile.depot import read
 from monitor.operations.gridfile.planning import Plan
 from monitor.operations.gridfile.writing import write
 from monitor.runs.ingest.service import ingest_all
-from monitor.runs.ledger.maintenance_calendar import MOST_AHEAD, MOST_PAST, calendar_for_user
-from monitor.runs.ledger.maintenance_changes import DECLARED, MaintenanceError, Reason, declare
-from monitor.runs.ledger.maintenance_feeds.base import AnnouncedWindow
-from monitor.runs.ledger.maintenance_feeds.ical import Feed
-from monitor.runs.ledger.maintenance_import import WindowImport, horizon_at, import_windows, site_names
+from monitor.runs.maintenance.changes import DECLARED, MaintenanceError, Reason, declare
+from monitor.runs.maintenance.feeds.base import AnnouncedWindow
+from monitor.runs.maintenance.feeds.ical import Feed
+from monitor.runs.maintenance.import_feed import WindowImport, horizon_at, import_windows, site_names
+from monitor.runs.maintenance.write_calendar import MOST_AHEAD, MOST_PAST, calendar_for_user
 from reporters import report as wire
 from tests.monitor.analysis.availability.computing import seconds_of
 from tests.monitor.builders import circle_report, failed_circle_report
 from tests.monitor.conftest import NOON
-from tests.monitor.runs.ledger.maintenance_feeds import builders
+from tests.monitor.runs.maintenance.feeds import builders
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ from monitor.models import MaintenanceWindow, Run, Series, Site, Suite
 from monitor.models.run import State
 from monitor.runs.ledger.claim import claim_due
 from monitor.runs.ledger.expand import expand
-from monitor.runs.ledger.maintenance import open_and_planned, open_for_series, open_for_user, open_windows
+from monitor.runs.maintenance.windows import open_and_planned, open_for_series, open_for_user, open_windows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -13,8 +13,8 @@ from math import prod
 
 from dateutil.rrule import rrulestr
 
-from monitor.runs.ledger.maintenance_feeds.base import FeedHorizon, InvalidFeed
-from monitor.runs.ledger.maintenance_feeds.content_lines import ContentLine
+from monitor.runs.maintenance.feeds.base import FeedHorizon, InvalidFeed
+from monitor.runs.maintenance.feeds.content_lines import ContentLine
 
 MAX_OCCURRENCES = 1000  # of one event in the imported period
 MAX_STEPS = 500_000  # of the rules of a feed; a step is a period of a rule, such as a day

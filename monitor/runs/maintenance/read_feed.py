@@ -10,7 +10,7 @@ from monitor.core.egress.bounds import FEED
 from monitor.core.egress.client import EgressClient
 from monitor.core.egress.errors import EgressError
 from monitor.core.egress.target import parse_target
-from monitor.runs.ledger.maintenance_feeds.base import MAX_BYTES, InvalidFeed
+from monitor.runs.maintenance.feeds.base import MAX_BYTES, InvalidFeed
 
 STDIN = "-"
 _SCHEMES = ("http://", "https://")
