@@ -24,7 +24,7 @@ class MonitorConfig(AppConfig):
         worker.subscribe("monitor.web.overview.latest_sql.update_rows")
         worker.subscribe("monitor.web.overview.standings.recount_changed")
         worker.subscribe("monitor.analysis.forecasts.pending_changes.record")
-        worker.subscribe("monitor.analysis.failures.outcomes.worker.note")
+        worker.subscribe("monitor.analysis.outcomes.worker.note")
         connection_created.connect(lift_decompression_limit)
         gc.freeze()  # loaded modules stay: later collections skip them, and forked workers share their pages
         gc.enable()

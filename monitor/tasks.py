@@ -12,10 +12,11 @@ from monitor import housekeeping
 from monitor import tick as scheduler
 from monitor.analysis.alerts import deliver, group, try_channel
 from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
+from monitor.analysis.attribution import attribute
 from monitor.analysis.availability import refresh as availability
-from monitor.analysis.failures import attribute, classify_runs
-from monitor.analysis.failures.outcomes import worker as outcomes
 from monitor.analysis.forecasts import refresh
+from monitor.analysis.outcomes import worker as outcomes
+from monitor.analysis.signatures import classify_runs
 from monitor.analysis.storage import compute as storage
 from monitor.analysis.traces import export as traces
 from monitor.analysis.webhooks import announce_sites

@@ -26,7 +26,7 @@ class AttributionQuerySet(models.QuerySet["Attribution"]):
 
 
 class Attribution(models.Model):
-    """A part of the grid was at fault, as many runs show (``monitor.analysis.failures.attribution``).
+    """A part of the grid was at fault, as many runs show (``monitor.analysis.attribution.culprits``).
 
     Attributes:
         kind, name: the part; the name of an edge is ``source>destination``, all other names are sites or

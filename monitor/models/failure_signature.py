@@ -8,7 +8,7 @@ UNKNOWN = "unknown"  # the name of the row for runs that no signature matches
 
 
 class Category(models.TextChoices):
-    """What kind of thing broke (``monitor.analysis.failures`` decides by signature)."""
+    """What kind of thing broke (``monitor.analysis.signatures`` decides)."""
 
     USER = "user"
     CREDENTIAL = "credential"

@@ -1,6 +1,6 @@
 """Outcomes of runs, counted by hour and day, and the hours whose counts are outdated.
 
-``monitor.analysis.failures.outcomes.worker`` writes all of them; nothing here is counted by a request.
+``monitor.analysis.outcomes.worker`` writes all of them; nothing here is counted by a request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class OutcomeBlock(models.Model):
     """The passed runs of some series on a day (UTC), and their outages.
 
     The series are those whose keys divided by ``SERIES`` are *shard*.
-    ``monitor.analysis.failures.outcomes.blocks`` packs the columns: *passed* has a number for each hour and
+    ``monitor.analysis.outcomes.blocks`` packs the columns: *passed* has a number for each hour and
     series, *repairs* sums for each series. The counts of a day are so few bytes that a page reads those of
     100,000 series.
     """

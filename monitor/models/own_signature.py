@@ -12,7 +12,7 @@ MANAGE_SIGNATURES = "monitor.manage_signatures"  # permission to accept, edit an
 
 
 class OwnSignature(models.Model):
-    """A cause of failures that gridcast does not ship (``monitor.analysis.failures.signature``).
+    """A cause of failures that gridcast does not ship (``monitor.analysis.signatures.signature``).
 
     Attributes:
         counts_against_site: null: as for other causes of the category.

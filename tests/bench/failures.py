@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import re
 
-from monitor.analysis.failures.classifier import Classifier, FailureText
-from monitor.analysis.failures.shipped import shipped
+from monitor.analysis.signatures.classifier import Classifier, FailureText
+from monitor.analysis.signatures.shipped import shipped
 from tests.bench.base import Result, interleaved
-from tests.monitor.analysis.failures.labelled_texts import labelled_texts
+from tests.monitor.analysis.signatures.labelled_texts import labelled_texts
 
 ROUNDS = 5
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from monitor.analysis.failures.outcomes import worker as outcomes
+from monitor.analysis.outcomes import worker as outcomes
 from monitor.models import Series
 from monitor.web.overview import latest_sql
 from tests.rollups import roll_all

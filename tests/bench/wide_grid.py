@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.analysis.availability.versions import default_version
-from monitor.analysis.failures.outcomes import worker as outcomes
+from monitor.analysis.outcomes import worker as outcomes
 from monitor.core.db import partitions
 from monitor.depot.access.roles import Grant, grant
 from monitor.models import FailureSignature, StandingChange, Suite

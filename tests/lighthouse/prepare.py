@@ -65,8 +65,8 @@ def load_year() -> None:
     from django.utils import timezone
 
     from monitor.analysis.availability import refresh as availability
-    from monitor.analysis.failures.classify_runs import classify_runs
-    from monitor.analysis.failures.outcomes import worker as outcomes
+    from monitor.analysis.outcomes import worker as outcomes
+    from monitor.analysis.signatures.classify_runs import classify_runs
     from monitor.core.db import partitions
     from monitor.depot.rollups.worker import rebuild
     from monitor.tasks import gather_dirty_hours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Run, Series, Site
 from monitor.models.run import State
 from reporters import report as wire

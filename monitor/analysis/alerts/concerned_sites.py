@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q
 
-from monitor.analysis.failures.attribute import sites_of_failed_step
-from monitor.analysis.failures.attribution import PartKind
+from monitor.analysis.attribution.attribute import sites_of_failed_step
+from monitor.analysis.attribution.culprits import PartKind
 from monitor.models import Alert, AlertRule, Attribution, Binding, Incident
 from monitor.models.natural_order import sort_name
 

@@ -18,8 +18,8 @@ from monitor.analysis.alerts import reporter_conditions, write
 from monitor.analysis.alerts.alert_causes import REPORTER_SILENT, AlertCause, AlertFacts, cause_of, of_series
 from monitor.analysis.alerts.repeat_messages import repeat_messages
 from monitor.analysis.alerts.rule_authors import tells_everything
-from monitor.analysis.failures.incidents import update_incidents
-from monitor.analysis.failures.suspicion import suspect_the_monitor
+from monitor.analysis.attribution.suspicion import suspect_the_monitor
+from monitor.analysis.incidents.open_and_resolve import update_incidents
 from monitor.core.db.advisory_locks import AdvisoryLock, lock_until_commit
 from monitor.models import (
     Alert,

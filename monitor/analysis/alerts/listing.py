@@ -8,8 +8,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from monitor.analysis.failures.attribute import explained, of_series
-from monitor.analysis.failures.streaks import FailureStreak, streaks
+from monitor.analysis.attribution.attribute import explained, of_series
+from monitor.analysis.outcomes.streaks import FailureStreak, streaks
 from monitor.models import Alert, Attribution, Notification
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from monitor.analysis.attribution.suspicion import suspicion_periods
 from monitor.analysis.availability import results_sql, timelines
 from monitor.analysis.availability.profiles import CountedSeries, TestedService, rules_of, services_of
 from monitor.analysis.availability.results_sql import NO_RESULT, PASSED, Slots
@@ -23,7 +24,6 @@ from monitor.analysis.availability.timelines import (
     TimelineStatus,
     status_seconds,
 )
-from monitor.analysis.failures.suspicion import suspicion_periods
 from monitor.models import Binding, ProfileVersion, Series, Site
 from monitor.runs.maintenance.windows import planned_windows
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from monitor.analysis.failures.outcomes import worker as outcomes
+from monitor.analysis.outcomes import worker as outcomes
 from monitor.core import env
 from monitor.core.db import accounts
 from monitor.core.db.timescale_extension import TimescaleUnavailable

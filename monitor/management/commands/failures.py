@@ -12,12 +12,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from monitor.analysis.failures.active_signatures import active_signatures
-from monitor.analysis.failures.classifier import FailureText, classifier_of
-from monitor.analysis.failures.loading import read
-from monitor.analysis.failures.shipped import shipped
-from monitor.analysis.failures.signature import Signature
-from monitor.analysis.failures.unknown_failures import proposals
+from monitor.analysis.signatures.active import active_signatures
+from monitor.analysis.signatures.classifier import FailureText, classifier_of
+from monitor.analysis.signatures.loading import read
+from monitor.analysis.signatures.shipped import shipped
+from monitor.analysis.signatures.signature import Signature
+from monitor.analysis.signatures.unknown_failures import proposals
 from monitor.core.yamlfile.problems import InvalidYamlFile
 from monitor.models import Run
 from monitor.models.failure_signature import UNKNOWN

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 import probes
-from monitor.analysis.failures.loading import SignatureEntry
-from monitor.analysis.failures.shipped import shipped_names
+from monitor.analysis.signatures.loading import SignatureEntry
+from monitor.analysis.signatures.shipped import shipped_names
 from monitor.core.yamlfile.problems import Fault, Path, quoted, suggestion
 from monitor.core.yamlfile.validation import NAME
 from monitor.models.alert import DEFAULT_PREFIX

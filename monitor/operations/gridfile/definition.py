@@ -164,7 +164,7 @@ class AvailabilityProfileDefinition:
 
 @dataclass(frozen=True)
 class SignatureDefinition:
-    """A cause of failures that gridcast does not ship (``monitor.analysis.failures.signature``)."""
+    """A cause of failures that gridcast does not ship (``monitor.analysis.signatures.signature``)."""
 
     name: str
     title: str = ""

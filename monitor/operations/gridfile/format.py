@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from monitor.analysis.failures.loading import Name as SignatureName
-from monitor.analysis.failures.loading import SignatureEntry
+from monitor.analysis.signatures.loading import Name as SignatureName
+from monitor.analysis.signatures.loading import SignatureEntry
 from monitor.core.yamlfile.entry import Entry, Title, none_to_empty
 from monitor.models.series import MOST_DAYS
 from monitor.models.site import MOST_CONTACTS, MOST_NOTES

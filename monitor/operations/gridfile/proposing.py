@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from monitor.analysis.failures.proposals import Proposal
+from monitor.analysis.signatures.proposals import Proposal
 from monitor.operations.gridfile.exporting import dump
 
 _COMMENT_CHARACTERS = 100

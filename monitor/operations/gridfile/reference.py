@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from monitor.analysis.failures.loading import SignatureEntry
+from monitor.analysis.signatures.loading import SignatureEntry
 from monitor.core.yamlfile.entry import Entry
 from monitor.operations.gridfile.alert_entries import AlertRuleEntry, ChannelEntry, Watches
 from monitor.operations.gridfile.availability_entries import (

@@ -12,8 +12,8 @@ from django.db import models
 from django.utils import timezone
 
 from monitor.analysis.availability.versions import record_versions
-from monitor.analysis.failures import own_signatures
-from monitor.analysis.failures.active_signatures import active_signatures, store
+from monitor.analysis.signatures import own as own_signatures
+from monitor.analysis.signatures.active import active_signatures, store
 from monitor.analysis.webhooks.define import WebhookDefinition, follow_runs
 from monitor.models import (
     AlertRule,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.analysis.failures.cause_episodes import SeriesEpisode, episodes_of
-from monitor.analysis.failures.counts import outcomes_in
+from monitor.analysis.outcomes.cause_episodes import SeriesEpisode, episodes_of
+from monitor.analysis.outcomes.counts import outcomes_in
 from monitor.models import FailureSignature
 from monitor.web.api.failures import RangeKey, chosen_range
 from monitor.web.api.http.declare import declare

@@ -11,12 +11,12 @@ from django.db.models import Prefetch
 from django.utils import timezone
 from ninja import Query, Router, Schema
 
-from monitor.analysis.failures.attribute import recent
-from monitor.analysis.failures.attribution import PartKind
-from monitor.analysis.failures.breakdown import BreakdownKind, break_down
-from monitor.analysis.failures.by_hour import count_by_hour
-from monitor.analysis.failures.counts import RANGES, FailureRange, count_failures, outcomes_in
-from monitor.analysis.failures.repair_times import repair_times
+from monitor.analysis.attribution.attribute import recent
+from monitor.analysis.attribution.culprits import PartKind
+from monitor.analysis.outcomes.breakdown import BreakdownKind, break_down
+from monitor.analysis.outcomes.by_hour import count_by_hour
+from monitor.analysis.outcomes.counts import RANGES, FailureRange, count_failures, outcomes_in
+from monitor.analysis.outcomes.repair_times import repair_times
 from monitor.models import AttributedRun, Attribution, Run, Series
 from monitor.models.failure_signature import Category
 from monitor.models.run import WITH_SIGNATURE, State

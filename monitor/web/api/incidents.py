@@ -16,8 +16,8 @@ from ninja import Query, Router, Schema
 from pydantic import Field, StringConstraints
 
 from monitor.analysis.alerts.listing import silence_preview
-from monitor.analysis.failures import incident_actions
-from monitor.analysis.failures.incident_actions import LONGEST_SILENCE
+from monitor.analysis.incidents import actions as incident_actions
+from monitor.analysis.incidents.actions import LONGEST_SILENCE
 from monitor.models import Alert, Incident, IncidentEvent, IncidentSeries, Series
 from monitor.models.incident import IncidentAction
 from monitor.models.natural_order import sort_name

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.utils import timezone
 from ninja import Query, Router, Schema, Status
 
-from monitor.analysis.failures import own_signatures
-from monitor.analysis.failures.own_signatures import InvalidSignatureValues, SignatureError
-from monitor.analysis.failures.proposals import Proposal
-from monitor.analysis.failures.unknown_failures import preview, proposals
+from monitor.analysis.signatures import own as own_signatures
+from monitor.analysis.signatures.own import InvalidSignatureValues, SignatureError
+from monitor.analysis.signatures.proposals import Proposal
+from monitor.analysis.signatures.unknown_failures import preview, proposals
 from monitor.models import FailureSignature, OwnSignature, Run
 from monitor.models.failure_signature import Category, Origin, Severity
 from monitor.models.token import MANAGE

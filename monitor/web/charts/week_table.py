@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitor.analysis.failures.by_hour import WEEKDAYS, HourCount
+from monitor.analysis.outcomes.by_hour import WEEKDAYS, HourCount
 from monitor.core import units
 
 _SHADES = 4

@@ -15,7 +15,7 @@ import numpy as np
 from django.db.models import Q
 from numpy.typing import NDArray
 
-from monitor.analysis.failures.explained_series import IncidentPart, explaining_incidents
+from monitor.analysis.attribution.explained_series import IncidentPart, explaining_incidents
 from monitor.core.db.timestamps import micros
 from monitor.models import Incident
 from monitor.models.series import VISIBLE, visibility

@@ -19,7 +19,7 @@ import numpy as np
 from django.db.models import Exists, OuterRef
 
 from monitor.analysis.availability.site_states import CurrentState, OperationalState, public_site_states
-from monitor.analysis.failures.incident_causes import AT
+from monitor.analysis.incidents.causes import AT
 from monitor.models import Incident, IncidentSeries, Series, Site, SiteDay, Suite
 from monitor.models.failure_signature import Origin
 from monitor.web.overview import allowed_ages, latest

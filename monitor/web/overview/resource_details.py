@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from monitor.analysis.availability.site_states import CurrentState, resource_states
-from monitor.analysis.failures.by_category import CategoryFailures, failed_at, failures_by_category
+from monitor.analysis.outcomes.by_category import CategoryFailures, failed_at, failures_by_category
 from monitor.analysis.performance.stage_durations_sql import StageDuration
 from monitor.models import Binding, Resource, Run, Series, Site
 from monitor.web.overview.place_details import bound_series, durations_in

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import Prefetch, Q
 
 from monitor.analysis.availability.site_states import CurrentState, states_at_site
-from monitor.analysis.failures.by_category import CategoryFailures, failed_at, failures_by_category
+from monitor.analysis.outcomes.by_category import CategoryFailures, failed_at, failures_by_category
 from monitor.analysis.performance.stage_durations_sql import StageDuration
 from monitor.models import (
     Binding,

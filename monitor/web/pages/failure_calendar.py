@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.analysis.failures.incident_calendar import CalendarDay, first_of_month, month_of, spans_during
+from monitor.analysis.incidents.by_day import CalendarDay, first_of_month, month_of, spans_during
 from monitor.models import FailureSignature, Incident
 from monitor.web.charts.incident_items import incident_items
 from monitor.web.pages.http.access import members_only

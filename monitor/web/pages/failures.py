@@ -12,11 +12,11 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.analysis.failures.attribute import recent
-from monitor.analysis.failures.breakdown import BreakdownKind, break_down
-from monitor.analysis.failures.by_hour import clock_of, count_by_hour
-from monitor.analysis.failures.cause_episodes import episodes_of
-from monitor.analysis.failures.counts import (
+from monitor.analysis.attribution.attribute import recent
+from monitor.analysis.outcomes.breakdown import BreakdownKind, break_down
+from monitor.analysis.outcomes.by_hour import clock_of, count_by_hour
+from monitor.analysis.outcomes.cause_episodes import episodes_of
+from monitor.analysis.outcomes.counts import (
     FailureRange,
     count_failures,
     failure_range,
@@ -24,8 +24,8 @@ from monitor.analysis.failures.counts import (
     runs_at_site,
     runs_of,
 )
-from monitor.analysis.failures.episodes import mean_to_repair
-from monitor.analysis.failures.repair_times import repair_times
+from monitor.analysis.outcomes.episodes import mean_to_repair
+from monitor.analysis.outcomes.repair_times import repair_times
 from monitor.models import Attribution, FailureSignature, Resource, Site
 from monitor.web.charts.week_table import hour_rows
 from monitor.web.pages.http.access import members_only
@@ -38,7 +38,7 @@ from monitor.web.pages.http.reader import time_range, zone, zone_name
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from monitor.analysis.failures.outcomes.read import RunOutcomes
+    from monitor.analysis.outcomes.read import RunOutcomes
     from monitor.web.charts.time_range import PageRange
 
 DAY = timedelta(days=1)

@@ -19,9 +19,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from monitor.analysis.alerts.listing import listed, notification_states, silence_preview
-from monitor.analysis.failures import incident_actions
-from monitor.analysis.failures.incidents import earlier
-from monitor.analysis.failures.streaks import FailureStreak, incident_streaks, longest, streaks
+from monitor.analysis.incidents import actions as incident_actions
+from monitor.analysis.incidents.open_and_resolve import earlier
+from monitor.analysis.outcomes.streaks import FailureStreak, incident_streaks, longest, streaks
 from monitor.models import Alert, Incident, IncidentSeries, Run, Series
 from monitor.models.site import may_manage_somewhere
 from monitor.web.pages.http.access import check_manageable, managers_only, members_only, wants_part

@@ -12,10 +12,10 @@ from django.shortcuts import render
 from django.urls import path, reverse
 from django.utils import timezone
 
-from monitor.analysis.failures.attribute import explained
-from monitor.analysis.failures.incidents import earlier, earlier_of_signature, incident_of
-from monitor.analysis.failures.run_differences import run_differences
-from monitor.analysis.failures.same_failure import same_failure
+from monitor.analysis.attribution.attribute import explained
+from monitor.analysis.incidents.open_and_resolve import earlier, earlier_of_signature, incident_of
+from monitor.analysis.outcomes.run_differences import run_differences
+from monitor.analysis.outcomes.same_failure import same_failure
 from monitor.analysis.performance.expected_durations import expected_durations
 from monitor.depot.samples.read import of_run
 from monitor.models import (

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.analysis.failures.run_list import (
+from monitor.analysis.outcomes.run_list import (
     IN_PROGRESS,
     MOST_COUNTED,
     NOT_PASSED,
@@ -21,7 +21,7 @@ from monitor.analysis.failures.run_list import (
     page_of_runs,
     selected_runs,
 )
-from monitor.analysis.failures.run_table import run_table_csv
+from monitor.analysis.outcomes.run_table import run_table_csv
 from monitor.models import FailureSignature, Resource, Site
 from monitor.models.run import ENDED
 from monitor.runs.ledger.attribution import outcome_label

@@ -12,12 +12,12 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from monitor.analysis.failures import own_signatures
-from monitor.analysis.failures.active_signatures import signature_of
-from monitor.analysis.failures.loading import SignatureEntry
-from monitor.analysis.failures.own_signatures import InvalidSignatureValues, SignatureError
-from monitor.analysis.failures.signature import Signature
-from monitor.analysis.failures.unknown_failures import preview, proposals
+from monitor.analysis.signatures import own as own_signatures
+from monitor.analysis.signatures.active import signature_of
+from monitor.analysis.signatures.loading import SignatureEntry
+from monitor.analysis.signatures.own import InvalidSignatureValues, SignatureError
+from monitor.analysis.signatures.signature import Signature
+from monitor.analysis.signatures.unknown_failures import preview, proposals
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from monitor.models.own_signature import MANAGE_SIGNATURES
 from monitor.web.pages.http.access import members_only

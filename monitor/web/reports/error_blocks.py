@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from monitor.analysis.failures.counts import SuccessRates
+from monitor.analysis.outcomes.counts import SuccessRates
 from monitor.analysis.performance.tables import UNDEFINED, percent_text
 from monitor.web.reports import svg
 from monitor.web.reports.blocks import PUBLISHED, Block, table_block

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Count, Max, Min, Value
 
-from monitor.analysis.failures.counts import RunGroup, SuccessRates, success_rates
-from monitor.analysis.failures.in_maintenance import failed_in_maintenance
+from monitor.analysis.outcomes.counts import RunGroup, SuccessRates, success_rates
+from monitor.analysis.outcomes.in_maintenance import failed_in_maintenance
 from monitor.models import FailureSignature, Run
 from monitor.models.failure_signature import Category
 from monitor.models.run import JUDGED, State

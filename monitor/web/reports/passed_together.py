@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from monitor.analysis.failures.counts import SuccessRates
-from monitor.analysis.failures.in_maintenance import failed_in_maintenance
+from monitor.analysis.outcomes.counts import SuccessRates
+from monitor.analysis.outcomes.in_maintenance import failed_in_maintenance
 from monitor.core.db.timestamps import micros
 from monitor.depot.series.segments import current_bindings
 from monitor.models import FailureSignature

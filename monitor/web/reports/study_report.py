@@ -23,7 +23,7 @@ from monitor.web.reports.published_numbers import GRIDS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from monitor.analysis.failures.counts import SuccessRates
+    from monitor.analysis.outcomes.counts import SuccessRates
 
 CIRCLE = "circle"
 MOST_SERIES = 10  # of a probe: those with the most runs have tables and figures

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from monitor import tasks
 from monitor.analysis.alerts import evaluate
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.incidents.open_and_resolve import update_incidents
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant

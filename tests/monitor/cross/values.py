@@ -14,7 +14,7 @@ from django.utils import timezone
 
 import probes
 from monitor.analysis.alerts import conditions, reporter_conditions
-from monitor.analysis.failures.attribution import PartKind
+from monitor.analysis.attribution.culprits import PartKind
 from monitor.models import Alert, Attribution, Hold, Incident, Notification, Series, Suite, WebhookDelivery
 from monitor.models.hold import HoldKind, HoldMode
 from monitor.models.incident import MONITOR, REPORTER, SERIES

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from monitor.analysis.failures.loading import MOST_CHARACTERS, MOST_PATTERNS
-from monitor.analysis.failures.signature import Signature
+from monitor.analysis.signatures.loading import MOST_CHARACTERS, MOST_PATTERNS
+from monitor.analysis.signatures.signature import Signature
 from monitor.models import OwnSignature
 from monitor.models.failure_signature import UNKNOWN, Category, Severity
 

@@ -14,7 +14,7 @@ from monitor.analysis.alerts.evaluate import evaluate
 from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
 from monitor.analysis.alerts.group import group_alerts
 from monitor.analysis.alerts.write import GROUP_WAIT
-from monitor.analysis.failures import incident_actions
+from monitor.analysis.incidents import actions as incident_actions
 from monitor.core.egress.backoff import FIRST_PAUSE
 from monitor.models import (
     Alert,

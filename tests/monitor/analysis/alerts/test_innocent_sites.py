@@ -17,9 +17,9 @@ import pytest
 from monitor.analysis.alerts.deliver import deliver_due
 from monitor.analysis.alerts.evaluate import evaluate
 from monitor.analysis.alerts.group import group_alerts
-from monitor.analysis.failures.attribute import attribute
-from monitor.analysis.failures.attribution import GridPart, PartKind
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.attribution.attribute import attribute
+from monitor.analysis.attribution.culprits import GridPart, PartKind
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import (
     Alert,
     AlertRule,

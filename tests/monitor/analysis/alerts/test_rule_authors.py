@@ -15,7 +15,7 @@ from monitor.analysis.alerts.evaluate import evaluate
 from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
 from monitor.analysis.alerts.group import group_alerts
 from monitor.analysis.alerts.replay import watched_series
-from monitor.analysis.failures import incident_actions
+from monitor.analysis.incidents import actions as incident_actions
 from monitor.core.egress.backoff import FIRST_PAUSE
 from monitor.depot.access import roles
 from monitor.depot.access.roles import Grant

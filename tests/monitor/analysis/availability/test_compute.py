@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from monitor.analysis.availability.compute import WantedDay, compute
 from monitor.analysis.availability.timelines import StatusSeconds
 from monitor.analysis.availability.versions import all_versions
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Incident, MaintenanceWindow, Run, Series, Site
 from monitor.models.incident import MONITOR
 from monitor.models.run import State

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.analysis.traces.export import PAUSE, export_traces
 from monitor.models import EndedRun, RawReport, Run, RunSubscriber, Series
 from monitor.models.run import State

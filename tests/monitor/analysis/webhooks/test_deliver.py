@@ -15,7 +15,7 @@ from django.db.models import Sum
 from django.test import Client
 from django.utils import timezone
 
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.analysis.webhooks import deliver, signature
 from monitor.analysis.webhooks.announce_sites import SiteReport, announce_present_states, announce_sites
 from monitor.analysis.webhooks.define import InvalidWebhook, WebhookDefinition, define_webhook, follow_runs

@@ -34,8 +34,8 @@ from monitor.analysis.alerts.evaluate import evaluate
 from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
 from monitor.analysis.alerts.group import group_alerts
 from monitor.analysis.availability.refresh import refresh
-from monitor.analysis.failures import incident_actions
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.incidents import actions as incident_actions
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.analysis.webhooks import authors as webhook_authors
 from monitor.analysis.webhooks.deliver import deliver_webhooks
 from monitor.analysis.webhooks.enqueue import ping

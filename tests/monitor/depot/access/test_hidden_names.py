@@ -21,7 +21,7 @@ from django.urls import get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
 from monitor.analysis.availability.refresh import refresh
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import (
     Alert,
     AlertRule,

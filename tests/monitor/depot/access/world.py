@@ -17,8 +17,8 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.analysis.availability.refresh import refresh
-from monitor.analysis.failures import own_signatures
 from monitor.analysis.forecasts.issue import issue
+from monitor.analysis.signatures import own as own_signatures
 from monitor.analysis.webhooks.enqueue import ping
 from monitor.depot.access import roles, tokens
 from monitor.depot.access.roles import Grant

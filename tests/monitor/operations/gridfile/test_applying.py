@@ -16,7 +16,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
-from monitor.analysis.failures import own_signatures
+from monitor.analysis.signatures import own as own_signatures
 from monitor.models import (
     Alert,
     AlertRule,

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.outcomes import worker as outcomes
+from monitor.analysis.outcomes import worker as outcomes
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.depot.rollups import worker as rollups
 from monitor.models import FailureHour, OutcomeDay, OutcomeProgress, Run
 from monitor.models.run import State

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import MaintenanceChange, MaintenanceWindow, Resource, Series, Site, Suite
 from monitor.models.maintenance_change import MaintenanceAction
 from monitor.operations.gridfile.depot import read

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.incidents.open_and_resolve import update_incidents
 from monitor.models import Alert, AlertRule, ApiToken, Incident, Series
 from monitor.models.token import READ, RUN
 from tests.monitor.conftest import NOON

@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.analysis.alerts import evaluate
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.incidents.open_and_resolve import update_incidents
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.analysis.storage.compute import refresh_verdicts
 from monitor.models import Alert, AlertRule, MaintenanceWindow, Resource, Series, Site
 from monitor.models.run import State

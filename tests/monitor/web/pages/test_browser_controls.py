@@ -10,8 +10,8 @@ from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from monitor.analysis.failures import own_signatures
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures import own as own_signatures
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Hold, Series
 from tests.monitor.web.pages import builders
 from tests.monitor.web.pages.chromium import CHROMIUM

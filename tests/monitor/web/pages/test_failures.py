@@ -12,8 +12,8 @@ from django.urls import resolve
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.shipped import shipped
+from monitor.analysis.signatures.classify_runs import classify_runs
+from monitor.analysis.signatures.shipped import shipped
 from monitor.models import AttributedRun, Attribution, Run
 from tests.monitor.web.pages import builders
 from tests.monitor.web.pages.conftest import Grid

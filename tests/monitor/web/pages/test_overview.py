@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from monitor.analysis.alerts.evaluate_reporters import evaluate_reporters
 from monitor.analysis.alerts.group import group_alerts
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.incidents.open_and_resolve import update_incidents
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Incident, MaintenanceWindow, Reporter, Run, Site
 from monitor.models.run import State
 from monitor.runs.ledger.attribution import Fault

@@ -11,8 +11,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from monitor.analysis.availability.site_states import CurrentState, OperationalState, StateReason
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.incidents.open_and_resolve import update_incidents
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.depot.rollups.worker import roll
 from monitor.models import FailureSignature, Site, SiteDay, Suite
 from monitor.web.accounts.throttle import FailureLimit

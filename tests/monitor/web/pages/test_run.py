@@ -12,9 +12,9 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
-from monitor.analysis.failures import incident_actions
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.incidents import update_incidents
+from monitor.analysis.incidents import actions as incident_actions
+from monitor.analysis.incidents.open_and_resolve import update_incidents
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.core import units
 from monitor.models import ConflictingReport, Incident, MaintenanceWindow, Run
 from monitor.models.chain import Disposition

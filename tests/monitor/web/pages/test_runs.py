@@ -10,9 +10,9 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from monitor.analysis.failures import run_list
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.run_list import RunFilter, page_of_runs, selected_runs
+from monitor.analysis.outcomes import run_list
+from monitor.analysis.outcomes.run_list import RunFilter, page_of_runs, selected_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Run
 from monitor.models.run import State
 from tests.monitor.web.pages import builders

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import JudgedHistory, OwnSignature, Run, SignatureChange
 from tests.monitor.web.pages import builders
 from tests.monitor.web.pages.conftest import Grid

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from monitor.analysis.availability.refresh import refresh
-from monitor.analysis.failures.classify_runs import classify_runs
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Hold, Resource, Site, SiteAdministrator, Suite
 from monitor.models.hold import HoldKind, HoldMode
 from tests.monitor.web.pages import builders

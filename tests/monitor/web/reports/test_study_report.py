@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from forecasting.evaluation.published_predictions import ERRORS, MEAN_SECONDS, METRICS, STDEV_SECONDS
-from monitor.analysis.failures.classify_runs import classify_runs
-from monitor.analysis.failures.counts import SuccessRates
+from monitor.analysis.outcomes.counts import SuccessRates
 from monitor.analysis.performance.tables import label
+from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import DemoWeather, MaintenanceWindow, Site
 from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.testbed.weather import EDITION, profiles

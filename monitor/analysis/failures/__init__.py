@@ -1,1 +1,0 @@
-"""Failures: what broke, by signature."""

@@ -1,0 +1,1 @@
+"""Incidents: failing series joined by the cause that they share, with what users did about it."""
