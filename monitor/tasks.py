@@ -27,7 +27,7 @@ from monitor.depot.series import deletion
 from monitor.runs.ledger import heartbeats
 from monitor.runs.worker import deliver_spool, run_claimed
 from monitor.web.accounts import mail
-from monitor.web.overview import standings
+from monitor.web.status import standings
 
 
 @app.task(name="monitor.tasks.tick")

@@ -13,7 +13,7 @@ HOURS = 24
 
 
 class LatestRun(models.Model):
-    """The latest ended runs and totals of a series. Only ``monitor.web.overview.latest_sql`` writes it.
+    """The latest ended runs and totals of a series. Only ``monitor.web.status.latest_sql`` writes it.
 
     Attributes:
         run, slot, state, stage, failed_resource, ended_at: the newest run that was not skipped; null or empty

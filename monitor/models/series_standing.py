@@ -10,7 +10,7 @@ FAILING = ("f", "t", "b", "m", "l")  # the letters of ``ledger.attribution``'s f
 
 
 class SeriesStanding(models.Model):
-    """What is counted of a series. Only ``monitor.web.overview.standings`` writes it, along with the counts.
+    """What is counted of a series. Only ``monitor.web.status.standings`` writes it, along with the counts.
 
     Attributes:
         series: the primary key of the series, which may have been deleted since.

@@ -24,7 +24,7 @@ from monitor.models.run import State
 from monitor.runs.ledger import attribution
 from monitor.web.charts import availability_strip, score_svg, svg, week_table
 from monitor.web.charts.state_glyphs import STATE_GLYPHS
-from monitor.web.overview.reporters import ReporterState
+from monitor.web.places.reporters import ReporterState
 
 _CODE = re.compile(r"(`{1,2})([^`]+)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*]*[^*\s])?)\*(?![\w*])")

@@ -18,10 +18,10 @@ from monitor.models.run import State
 from monitor.runs.ledger.attribution import Fault
 from monitor.templatetags.gridcast import ICONS, ago, deviation
 from monitor.web.charts import svg
-from monitor.web.overview import series_states
-from monitor.web.overview.matrix_cell import MatrixCell
-from monitor.web.overview.matrix_content import SiteRow
-from monitor.web.overview.series_details import SeriesCell
+from monitor.web.matrix.cell import MatrixCell
+from monitor.web.matrix.content import SiteRow
+from monitor.web.status import series_states
+from monitor.web.status.series_details import SeriesCell
 
 register = template.Library()
 _UNBOUND = '<td class="unbound"><span class="visually-hidden">not tested</span></td>'

@@ -26,8 +26,8 @@ from monitor.analysis.forecasts.refresh import refresh
 from monitor.depot.rollups.statistics import statistics_by
 from monitor.depot.rollups.worker import gather
 from monitor.models import Series
-from monitor.web.overview.latest import latest
-from monitor.web.overview.matrix import overview_of_groups
+from monitor.web.matrix.matrix import overview_of_groups
+from monitor.web.status.latest import latest
 from tests.bench import histories
 from tests.bench.base import Result, seconds
 from tests.bench.histories import History

@@ -17,7 +17,7 @@ from monitor.depot.rollups.worker import rebuild
 from monitor.models import ForecastState, Metric, PendingChange, Series, SuccessState
 from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest_all
-from monitor.web.overview import latest_sql
+from monitor.web.status import latest_sql
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.bench.base import seconds

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from monitor.analysis.outcomes import worker as outcomes
 from monitor.models import Series
-from monitor.web.overview import latest_sql
+from monitor.web.status import latest_sql
 from tests.rollups import roll_all
 
 RUNS = 60_000  # 41.7 days: ``wide_grid`` makes the partitions of 42

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from monitor.core.db import partitions
 from monitor.models import Series
-from monitor.web.overview import latest_sql, standings
-from monitor.web.overview.latest import latest
-from monitor.web.overview.matrix import overview_of_groups
+from monitor.web.matrix.matrix import overview_of_groups
+from monitor.web.status import latest_sql, standings
+from monitor.web.status.latest import latest
 from tests.bench import writers
 from tests.bench.base import Result, interleaved, seconds
 

@@ -22,7 +22,7 @@ from django.utils import timezone
 from monitor.models import Alert, Incident, Run
 from monitor.models.run import State
 from monitor.web import pages
-from monitor.web.overview import standings
+from monitor.web.status import standings
 from tests.bench import wide_grid
 from tests.bench.base import Result
 

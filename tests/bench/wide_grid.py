@@ -17,7 +17,7 @@ from monitor.core.db import partitions
 from monitor.depot.access.roles import Grant, grant
 from monitor.models import FailureSignature, StandingChange, Suite
 from monitor.models.role import UserRole
-from monitor.web.overview import standings
+from monitor.web.status import standings
 from tests.bench import overview
 
 OWN_SITE = "site-7"  # of the site admin

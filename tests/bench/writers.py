@@ -25,7 +25,7 @@ from monitor.depot.samples.pairing import paired
 from monitor.models import RawReport, Series, Suite
 from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest_all
-from monitor.web.overview.latest import latest
+from monitor.web.status.latest import latest
 from reporters import report as wire
 from reporters.config import ResourceConfig
 from tests.bench import forecasts, years

@@ -21,8 +21,8 @@ from monitor.web.api.http.declare import declare
 from monitor.web.api.http.find_metrics import find_series
 from monitor.web.api.http.lists import ListOut, Page, Sparse, list_named, show_item
 from monitor.web.api.http.schemas import NameFilter
-from monitor.web.overview.latest import LETTERS, UNKNOWN, Latest, latest
-from monitor.web.overview.series_list import NOT_WORKING, SeriesChoice, keys_after
+from monitor.web.search.series_list import NOT_WORKING, SeriesChoice, keys_after
+from monitor.web.status.latest import LETTERS, UNKNOWN, Latest, latest
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

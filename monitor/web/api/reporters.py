@@ -27,9 +27,9 @@ from monitor.web.api.http.lists import ListOut, Page, Sparse, list_items, show_i
 from monitor.web.api.http.permission import subject_of
 from monitor.web.api.http.problems import Refused
 from monitor.web.api.http.schemas import Body, Name, NameFilter
-from monitor.web.overview import reporter_details as details
-from monitor.web.overview.reporters import ReporterState, ReporterSummary, run_counts
-from monitor.web.overview.reporters import list_reporters as summaries
+from monitor.web.places import reporter_details as details
+from monitor.web.places.reporters import ReporterState, ReporterSummary, run_counts
+from monitor.web.places.reporters import list_reporters as summaries
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

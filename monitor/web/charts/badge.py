@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 MOST_CHARACTERS = 40  # of the label
 _CHARACTER_WIDTH, _PADDING = 7, 8  # of the font at 11 px, generously
 _GREY = "#5c636b"
-# By state of ``monitor.web.overview.public_status``; white text has a contrast of at least 4.5 on each.
+# By state of ``monitor.web.status.public_status``; white text has a contrast of at least 4.5 on each.
 _COLOURS = {
     "operational": "#0d766e",
     "degraded": "#a84b08",

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.core.db import binary
-from monitor.web.overview import latest_sql
-from monitor.web.overview.latest import STATE_OR_SKIPPED
+from monitor.web.status import latest_sql
+from monitor.web.status.latest import STATE_OR_SKIPPED
 
 MOST_STAGES = 32  # of one series
 LEVELS = (0.05, 0.1, 0.5, 0.9, 0.95)  # of exported quantiles

@@ -11,10 +11,10 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from monitor.web.charts.map_svg import DrawnLink, Place, draw_map, words_of
-from monitor.web.overview.site_map import MapSite, site_map
 from monitor.web.pages.http.access import members_only
 from monitor.web.pages.http.navigation import NavigationEntry
 from monitor.web.pages.http.parts import compute
+from monitor.web.places.site_map import MapSite, site_map
 
 MOST_LISTED = 30  # links in the table
 

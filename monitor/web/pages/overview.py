@@ -14,9 +14,7 @@ import probes
 from monitor.models import Suite
 from monitor.models.role import reads_measurements
 from monitor.models.run import ENDED
-from monitor.web.overview import matrix, series_list
-from monitor.web.overview.incidents import NO_INCIDENTS, CurrentIncidents, IncidentsOf, current_incidents
-from monitor.web.overview.series_list import SeriesChoice
+from monitor.web.matrix import matrix
 from monitor.web.pages.http.access import accounts_only, wants_part
 from monitor.web.pages.http.filter_field import FilterField
 from monitor.web.pages.http.navigation import NavigationEntry
@@ -24,6 +22,9 @@ from monitor.web.pages.http.paging import page_number
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.reader import default_filters
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.search import series_list
+from monitor.web.search.series_list import SeriesChoice
+from monitor.web.status.incidents import NO_INCIDENTS, CurrentIncidents, IncidentsOf, current_incidents
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -23,9 +23,9 @@ from monitor.core.log import request_id
 from monitor.operations.web_server.client_address import client_address
 from monitor.web.accounts import throttle
 from monitor.web.charts.badge import badge as draw_badge
-from monitor.web.overview.public_status import PublicSite, PublicSuite, public_status
 from monitor.web.pages.http.navigation import NavigationEntry
 from monitor.web.pages.http.parts import Rendering, compute, has_failed
+from monitor.web.status.public_status import PublicSite, PublicSuite, public_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,13 +17,13 @@ from monitor.models import Alert, Reporter
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import OPERATE, may_manage_somewhere
 from monitor.runs.fleet import enrolment
-from monitor.web.overview import reporter_details as details
-from monitor.web.overview.reporters import list_reporters, server_archive_sha256
-from monitor.web.overview.site_policy import policy_lines
 from monitor.web.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.web.pages.http.crumbs import crumbs_of
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.places import reporter_details as details
+from monitor.web.places.reporters import list_reporters, server_archive_sha256
+from monitor.web.places.site_policy import policy_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,17 +16,17 @@ from monitor.models import Reporter, Site
 from monitor.models.reporter import MANAGE_REPORTERS
 from monitor.models.site import may_manage_somewhere
 from monitor.runs.fleet.create import ForeignSite, InvalidReporter, create_reporter
-from monitor.web.overview.reporters import page_of_reporters, server_archive_sha256
 from monitor.web.pages.http.access import managers_only, members_only, wants_part
 from monitor.web.pages.http.navigation import NavigationEntry
 from monitor.web.pages.http.paging import page_number
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.places.reporters import page_of_reporters, server_archive_sha256
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from monitor.web.overview.reporters import ReporterPage
+    from monitor.web.places.reporters import ReporterPage
 
 DEFAULT_CAPACITY = 4
 

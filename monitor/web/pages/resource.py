@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from monitor.models import Resource
 from monitor.web.charts.stage_bars import stages_by_probe
-from monitor.web.overview.resource_details import MOST_SERIES, ShownResource
 from monitor.web.pages.http.access import members_only, wants_part
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.reader import time_range
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.places.resource_details import MOST_SERIES, ShownResource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,12 +9,12 @@ from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.web.overview.search import AT_MOST, HitGroup, only_hit, search
 from monitor.web.pages.http.access import members_only, wants_part
 from monitor.web.pages.http.help_search import help_hits
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.reader import zone
 from monitor.web.pages.http.time_search import time_hits
+from monitor.web.search.search import AT_MOST, HitGroup, only_hit, search
 
 SUGGESTED = 5  # of each kind, below the search field of every page
 

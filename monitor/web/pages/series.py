@@ -37,7 +37,6 @@ from monitor.web.charts.interval_svg import interval_plot
 from monitor.web.charts.run_svg import rate_plot, run_plot
 from monitor.web.charts.series_chart import RunChart, chart
 from monitor.web.charts.thinned_runs import thinned
-from monitor.web.overview.series_details import series_runs
 from monitor.web.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.web.pages.http.filter_field import FilterField
 from monitor.web.pages.http.hold_form import hold_form_context
@@ -45,6 +44,7 @@ from monitor.web.pages.http.paging import page_number
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.reader import time_range, zone
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.status.series_details import series_runs
 from probes.base import ProbeError
 
 if TYPE_CHECKING:

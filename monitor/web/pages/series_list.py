@@ -11,7 +11,6 @@ import probes
 from monitor.models import Reporter, Suite
 from monitor.models.run import ENDED
 from monitor.runs.ledger.attribution import outcome_label
-from monitor.web.overview.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
 from monitor.web.pages.http.access import members_only, wants_part
 from monitor.web.pages.http.filter_field import FilterField
 from monitor.web.pages.http.navigation import NavigationEntry
@@ -19,6 +18,7 @@ from monitor.web.pages.http.paging import page_number
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.reader import default_filters
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.search.series_list import BY_NAME, NOT_WORKING, ORDERS, SeriesChoice, list_series
 
 FILTERS = ("text", "site", "suite", "probe", "kind", "reporter", "state", "category", "order")
 STATES: dict[str, str] = {NOT_WORKING: "failing", **{str(each): outcome_label(each) for each in ENDED}}

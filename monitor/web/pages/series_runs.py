@@ -10,12 +10,12 @@ from django.utils import timezone
 from monitor.models import Series
 from monitor.models.run import ENDED
 from monitor.runs.ledger.attribution import outcome_label
-from monitor.web.overview.run_list import list_runs
 from monitor.web.pages.http.access import members_only
 from monitor.web.pages.http.filter_field import FilterField
 from monitor.web.pages.http.paging import page_number
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.reader import time_range
+from monitor.web.search.run_list import list_runs
 
 
 @members_only

@@ -22,8 +22,6 @@ from monitor.operations.gridfile.site_details import (
     may_configure,
 )
 from monitor.web.charts.stage_bars import stages_by_probe
-from monitor.web.overview import series_list
-from monitor.web.overview.site_details import ShownSite, VisiblePlace
 from monitor.web.pages.http.access import check_manageable, managers_only, members_only, wants_part
 from monitor.web.pages.http.hold_form import hold_form_context
 from monitor.web.pages.http.paging import page_number
@@ -32,6 +30,8 @@ from monitor.web.pages.http.read_form import accepts_form, fields_bytes
 from monitor.web.pages.http.reader import time_range
 from monitor.web.pages.http.site_form import SiteForm
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.places.site_details import ShownSite, VisiblePlace
+from monitor.web.search import series_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

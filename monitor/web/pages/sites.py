@@ -7,13 +7,13 @@ from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
-from monitor.web.overview import site_list
 from monitor.web.pages.http.access import members_only, wants_part
 from monitor.web.pages.http.filter_field import FilterField
 from monitor.web.pages.http.navigation import NavigationEntry
 from monitor.web.pages.http.paging import page_number
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.updates import digest_of, is_current, live
+from monitor.web.places import site_list
 
 _STATES = (
     ("", "any"),

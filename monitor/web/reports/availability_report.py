@@ -22,9 +22,9 @@ from monitor.models import Incident, IncidentSeries, Site, SiteDay, SiteMonth, S
 from monitor.models.incident import MONITOR, REPORTER, SERIES
 from monitor.models.natural_order import sort_name
 from monitor.models.visibility import sees_all
-from monitor.web.overview import column_arrays
-from monitor.web.overview.column_arrays import NEVER
 from monitor.web.reports.periods import PeriodKind, ReportPeriod, month_of, week_of
+from monitor.web.status import column_arrays
+from monitor.web.status.column_arrays import NEVER
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -21,7 +21,7 @@ from monitor.depot.samples.downsampled import downsample
 from monitor.depot.samples.read import history
 from monitor.models import Correction, Series, Suite
 from monitor.operations.gridfile.define import SeriesDefinition, define
-from monitor.web.overview.latest import UNKNOWN, latest
+from monitor.web.status.latest import UNKNOWN, latest
 from reporters.config import ResourceConfig
 from tests.monitor.depot.changes import (
     EACH,

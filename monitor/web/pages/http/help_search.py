@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from django.urls import reverse
 from django.utils.text import slugify
 
-from monitor.web.overview.search import Hit, HitGroup, words_of
 from monitor.web.pages.http import glossary
 from monitor.web.pages.http.guides import guide_titles, render_guide
+from monitor.web.search.search import Hit, HitGroup, words_of
 
 
 def help_hits(text: str, at_most: int) -> HitGroup:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from django.urls import reverse
 
 from monitor.web.charts.time_range import InvalidRange, page_time
-from monitor.web.overview.search import Hit, HitGroup
+from monitor.web.search.search import Hit, HitGroup
 
 _TIME = re.compile(r"(?:(?P<date>\d{4}-\d{2}-\d{2})[T ])?(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
 

@@ -18,9 +18,9 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from monitor import health
-from monitor.web.overview.version import depot_version
 from monitor.web.pages.http.access import wants_part
 from monitor.web.pages.http.parts import compute, has_failed
+from monitor.web.status.version import depot_version
 
 if TYPE_CHECKING:
     from datetime import datetime

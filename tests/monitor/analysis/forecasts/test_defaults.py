@@ -6,7 +6,7 @@ import pkgutil
 import subprocess
 import sys
 
-from monitor.web import overview
+from monitor.web import matrix, places, search, status
 
 _LOADED = """
 import importlib, sys
@@ -19,6 +19,9 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"forecasting", 
 
 
 def test_the_overview_loads_no_forecasting_code() -> None:
-    modules = [f"monitor.web.overview.{module.name}" for module in pkgutil.iter_modules(overview.__path__)]
+    rooms = (matrix, places, search, status)
+    modules = [
+        f"{room.__name__}.{info.name}" for room in rooms for info in pkgutil.iter_modules(room.__path__)
+    ]
     command = [sys.executable, "-W", "ignore", "-c", _LOADED, *modules]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -39,7 +39,7 @@ from monitor.models import (
     Suite,
 )
 from monitor.models.run import State
-from monitor.web.overview import standings
+from monitor.web.status import standings
 from reporters.report import run_id
 from tests.by_night import by_night
 from tests.conftest import empty_tables

@@ -37,7 +37,7 @@ from monitor.models.retention_cutoff import DataKind
 from monitor.models.run import State
 from monitor.operations.gridfile.define import SeriesDefinition, define
 from monitor.runs.ingest.service import ingest_all
-from monitor.web.overview.latest import latest
+from monitor.web.status.latest import latest
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.rollups import roll_all

@@ -17,11 +17,11 @@ from monitor.analysis.signatures.classify_runs import classify_runs
 from monitor.models import Incident, MaintenanceWindow, Reporter, Run, Site
 from monitor.models.run import State
 from monitor.runs.ledger.attribution import Fault
-from monitor.web.overview.incidents import current_incidents
-from monitor.web.overview.matrix import overview_of_series
-from monitor.web.overview.matrix_content import Overview
-from monitor.web.overview.series_details import SeriesCell
+from monitor.web.matrix.content import Overview
+from monitor.web.matrix.matrix import overview_of_series
 from monitor.web.pages.http.updates import digest_of
+from monitor.web.status.incidents import current_incidents
+from monitor.web.status.series_details import SeriesCell
 from reporters.report import run_id
 from tests.monitor import reporter_rows
 from tests.monitor.web.pages import builders

@@ -14,11 +14,13 @@ from monitor.core import units
 from monitor.depot.rollups.worker import roll
 from monitor.models import ForecastState, Metric, Reporter, Resource, Run, Series
 from monitor.models.run import State
-from monitor.web.overview import matrix
-from monitor.web.overview.matrix import overview_of_groups
-from monitor.web.overview.matrix_cell import MatrixCell
-from monitor.web.overview.matrix_content import Overview, SiteRow
-from monitor.web.overview.series_list import (
+from monitor.web.matrix import matrix
+from monitor.web.matrix.cell import MatrixCell
+from monitor.web.matrix.content import Overview, SiteRow
+from monitor.web.matrix.matrix import overview_of_groups
+from monitor.web.matrix.summary import MOST_FAILING
+from monitor.web.pages.http.updates import digest_of
+from monitor.web.search.series_list import (
     BY_NAME,
     NOT_WORKING,
     OLDEST,
@@ -26,8 +28,6 @@ from monitor.web.overview.series_list import (
     SeriesChoice,
     list_series,
 )
-from monitor.web.overview.summary import MOST_FAILING
-from monitor.web.pages.http.updates import digest_of
 from tests.monitor.web.pages import builders
 
 REFUSED = "cannot connect to site2.example.org:22: Connection refused"

@@ -17,8 +17,8 @@ from monitor.depot.rollups.worker import roll
 from monitor.models import FailureSignature, Site, SiteDay, Suite
 from monitor.web.accounts.throttle import FailureLimit
 from monitor.web.charts.badge import badge
-from monitor.web.overview.public_status import PublicState, public_status, site_state, suite_state
 from monitor.web.pages import public
+from monitor.web.status.public_status import PublicState, public_status, site_state, suite_state
 from tests.monitor.web.pages import builders
 from tests.monitor.web.pages.conftest import Grid
 from tests.monitor.web.pages.http.test_parts import SENTENCE, planted

@@ -14,7 +14,7 @@ from monitor.depot.rollups.worker import gather
 from monitor.models import Alert, AlertRule, Hold, Reporter, Series, Site
 from monitor.models.run import State
 from monitor.runs.ledger import heartbeats
-from monitor.web.overview.reporters import server_archive_sha256
+from monitor.web.places.reporters import server_archive_sha256
 from tests.monitor import reporter_rows
 from tests.monitor.web.pages import builders
 from tests.monitor.web.pages.conftest import Grid
