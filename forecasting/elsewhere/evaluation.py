@@ -10,9 +10,8 @@ from itertools import permutations
 
 from forecasting.elsewhere.abstained import Code, NoPrediction
 from forecasting.elsewhere.fidelity import require_faithful
-from forecasting.elsewhere.pairs import RunPair
 from forecasting.elsewhere.prediction import LEAST_PAIRS, predict_classes, spread
-from forecasting.elsewhere.runs import SystemRuns
+from forecasting.elsewhere.runs import RunPair, SystemRuns
 
 LEVEL = 0.9
 

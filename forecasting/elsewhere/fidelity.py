@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forecasting.elsewhere.abstained import NoPrediction
-from forecasting.elsewhere.pairs import RunPair
-from forecasting.elsewhere.runs import SystemRuns, scatter
+from forecasting.elsewhere.runs import RunPair, SystemRuns, scatter
 
 LOWEST, HIGHEST = 0.8, 1.25  # application / replay
 MOST_SCATTER = 0.2  # of its logarithm

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from forecasting.elsewhere.abstained import NoPrediction
 from forecasting.elsewhere.class_ratio import ClassRatio
 from forecasting.elsewhere.fidelity import fidelity, require_faithful
-from forecasting.elsewhere.pairs import RunPair, fresh_until
-from forecasting.elsewhere.runs import IoRun, SystemRuns, scatter
+from forecasting.elsewhere.runs import IoRun, RunPair, SystemRuns, fresh_until, scatter
 from forecasting.elsewhere.uncertainty import LogScale, VarianceTerm, between_systems, combined
 
 LEAST_PAIRS = 2  # a single one does not tell how much runs differ

@@ -5,6 +5,7 @@ from monitor.models.alert import Alert, AlertRule, Notification, Recheck
 from monitor.models.attribution import AttributedRun, Attribution
 from monitor.models.audit_event import AuditEvent
 from monitor.models.availability_profile import AvailabilityProfile, ProfileVersion
+from monitor.models.binding import Binding
 from monitor.models.chain import Chain, ChainRecord, ConflictCount, ConflictingReport
 from monitor.models.correction import Correction
 from monitor.models.current_segment import CurrentSegment
@@ -59,12 +60,13 @@ from monitor.models.run import Run, Transition
 from monitor.models.run_feed import EndedRun, RunSubscriber
 from monitor.models.second_factor_term import SecondFactorTerm
 from monitor.models.segment import Segment
-from monitor.models.series import Binding, FormerReporter, Series, Suite
+from monitor.models.series import FormerReporter, Series
 from monitor.models.series_deletion import SeriesDeletion
 from monitor.models.series_standing import OutcomeCount, SeriesStanding, StandingChange, StandingCount
 from monitor.models.site import Resource, Site, SiteAdministrator
 from monitor.models.site_availability import DirtyDay, SiteDay, SiteMonth
 from monitor.models.storage_verdict import StorageVerdict
+from monitor.models.suite import Suite
 from monitor.models.token import ApiToken
 from monitor.models.usage import Usage
 from monitor.models.webhook import AnnouncedSite, Webhook, WebhookDelivery, WebhookReceiver

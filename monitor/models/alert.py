@@ -16,8 +16,9 @@ from monitor.models.natural_order import sort_name_field
 from monitor.models.reporter import Reporter
 from monitor.models.role import ANY_IDENTITY, acting
 from monitor.models.run import Run
-from monitor.models.series import Series, Suite, visible_suites
+from monitor.models.series import Series
 from monitor.models.site import OPERATE, Site, may_manage_everywhere
+from monitor.models.suite import Suite, visible_suites
 from monitor.models.visibility import has_row, sees_all
 from monitor.models.webhook import WebhookReceiver
 

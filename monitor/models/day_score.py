@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
-from monitor.models.series import Suite
 from monitor.models.site import Site
+from monitor.models.suite import Suite
 
 
 class DayScore(models.Model):

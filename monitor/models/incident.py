@@ -10,8 +10,9 @@ from django.db import models
 from monitor.models.failure_signature import FailureSignature
 from monitor.models.reporter import Reporter
 from monitor.models.role import ANY_IDENTITY, acting
-from monitor.models.series import Series, visible_suites
+from monitor.models.series import Series
 from monitor.models.site import OPERATE, may_manage_everywhere
+from monitor.models.suite import visible_suites
 from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from monitor.models.series import Series, Suite
+from monitor.models.series import Series
+from monitor.models.suite import Suite
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -10,16 +10,16 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.expressions import RawSQL
 
+from monitor.models.binding import Binding
 from monitor.models.natural_order import sort_name_field
 from monitor.models.role import UserRole, identity_of, roles_of
+from monitor.models.suite import visible_suites
 from monitor.models.visibility import has_row, sees_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
-    from monitor.models.series import Binding
 
 MOST_NOTES = 4000  # characters
 MOST_CONTACTS = 20
@@ -119,8 +119,6 @@ def _visible_bindings(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet
 
     Looked up from a binding to its suite: a set of all visible series would be made for a single place.
     """
-    from monitor.models.series import Binding, visible_suites  # noqa: PLC0415  # series.py imports this module
-
     if not user.is_authenticated or not user.is_active:
         return Binding.objects.none()
     return Binding.objects.filter(series__suite__in=visible_suites(user)).order_by()

@@ -9,8 +9,8 @@ from django.db import models
 
 from monitor.models.author import Authored
 from monitor.models.natural_order import sort_name_field
-from monitor.models.series import Suite
 from monitor.models.site import Site
+from monitor.models.suite import Suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

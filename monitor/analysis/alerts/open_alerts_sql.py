@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from monitor.core.db import binary
 from monitor.models import Alert
-from monitor.models.series import VISIBLE, visibility
+from monitor.models.suite import VISIBLE, visibility
 from monitor.models.visibility import sees_all
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from psycopg.rows import class_row
 
 from monitor.core.db import binary
 from monitor.models.run import State
-from monitor.models.series import IMPORTED, OF_THE_PUBLIC, VISIBLE, visibility
+from monitor.models.series import IMPORTED
+from monitor.models.suite import OF_THE_PUBLIC, VISIBLE, visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from forecasting.uncertainty.intervals import QUANTILE_LEVELS
 from monitor.analysis.forecasts.score import ForecastRecord
 from monitor.core.db import binary
-from monitor.models.series import VISIBLE, visibility
+from monitor.models.suite import VISIBLE, visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -20,7 +20,7 @@ from monitor.models.current_segment import SETUP
 from monitor.models.hold import HoldKind
 from monitor.models.reporter import HOME
 from monitor.models.run import State
-from monitor.models.series import VISIBLE, visibility
+from monitor.models.suite import VISIBLE, visibility
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

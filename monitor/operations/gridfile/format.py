@@ -23,8 +23,8 @@ from pydantic import (
 from monitor.analysis.signatures.loading import Name as SignatureName
 from monitor.analysis.signatures.loading import SignatureEntry
 from monitor.core.yamlfile.entry import Entry, Title, none_to_empty
-from monitor.models.series import MOST_DAYS
 from monitor.models.site import MOST_CONTACTS, MOST_NOTES
+from monitor.models.suite import MOST_DAYS
 from monitor.operations.gridfile.alert_entries import AlertRuleEntry
 from monitor.operations.gridfile.availability_entries import AvailabilityProfileEntry
 from monitor.operations.gridfile.definition import DEFAULT_REPORTER, DEFAULT_RESOURCE, DEFAULT_SERIES

@@ -31,7 +31,7 @@ from reporters import report as wire
 if TYPE_CHECKING:
     import uuid
 
-    from monitor.runs.ingest.service import ReportReceipt
+    from monitor.runs.ingest.receipt import ReportReceipt
 
 BATCH = 1000
 ANALYZE_FROM = 1000  # new runs; a smaller import leaves ANALYZE to the daily housekeeping

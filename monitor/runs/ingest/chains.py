@@ -20,7 +20,8 @@ from monitor.models import Reporter
 from monitor.models.chain import Disposition
 from monitor.runs.ingest.chain_limit import count_extra, require_room
 from monitor.runs.ingest.disk_guard import raising_depot_full, require_space
-from monitor.runs.ingest.service import ReportReceipt, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest_all
 from reporters.spool.notes import DroppedNote, MalformedNote, StartNote
 from reporters.spool.receipts import ConflictingRecord, Receipt, RecordRange, RefusedRecord
 from reporters.spool.records import REPORT, START, Part, Record

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from monitor.core.counters import counters
 
 if TYPE_CHECKING:
-    from monitor.runs.ingest.service import ReportReceipt
+    from monitor.runs.ingest.receipt import ReportReceipt
 
 RECEIPTS = "gridcast_ingest_reports_total"
 COMMITS = "gridcast_ingest_group_commits_total"

@@ -15,7 +15,8 @@ from monitor.runs.ingest.busy_times import BusyTimes
 from monitor.runs.ingest.chains import ingest_parts
 from monitor.runs.ingest.counts import counted_commit
 from monitor.runs.ingest.group_commit import GroupCommit
-from monitor.runs.ingest.service import ReportReceipt, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest_all
 from reporters.spool.records import parse_parts
 
 if TYPE_CHECKING:

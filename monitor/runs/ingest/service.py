@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,39 +18,18 @@ from monitor.runs.ingest.disk_guard import raising_depot_full, require_space
 from monitor.runs.ingest.fast_parser import NeedsStrictParser, ParsedReport, parse, parse_fast
 from monitor.runs.ingest.match_runs import MatchedReport, RunsDeleted
 from monitor.runs.ingest.plausible_times import AHEAD, PREMATURE, time_error
+from monitor.runs.ingest.receipt import ReportReceipt
 from monitor.runs.ingest.resolve_metrics import TooManyMetrics
 from monitor.runs.ingest.write import store
 from reporters import report as wire
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Mapping, Sequence
 
     from monitor.models.series import SeriesQuerySet
     from monitor.runs.ingest.write import IngestedReport
 
 MOST_TRIES = 20  # to store a report in the slot that was chosen for it: each has another one taken meanwhile
-
-
-@dataclass(frozen=True)
-class ReportReceipt:
-    """The outcome of ingesting one report; the sender may delete an *accepted* report.
-
-    Attributes:
-        run: the run that the report names; None if it names none.
-        duplicate: the same report was stored before.
-        conflict: another report of the run was stored before, and this one, if accepted, is kept beside.
-        premature: refused only because its times lie ahead of now, by at most ``PREMATURE``.
-        stored: the run in the ledger and its slot; None if the report was refused.
-    """
-
-    run: uuid.UUID | None
-    accepted: bool
-    duplicate: bool = False
-    conflict: bool = False
-    premature: bool = False
-    error: str = ""
-    stored: tuple[uuid.UUID, datetime] | None = None
 
 
 class _Batch(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from monitor.core.db import binary
 from monitor.models.run import PLANNED, State
-from monitor.models.series import VISIBLE, visibility
+from monitor.models.suite import VISIBLE, visibility
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta

@@ -33,7 +33,7 @@ from monitor.web.api.http.strict import parse_json
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.runs.ingest.service import ReportReceipt
+    from monitor.runs.ingest.receipt import ReportReceipt
 
 router = Router(tags=["reports"])
 START = "start"

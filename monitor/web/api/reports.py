@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-    from monitor.runs.ingest.service import ReportReceipt
+    from monitor.runs.ingest.receipt import ReportReceipt
 
 router = Router(tags=["reports"])
 

@@ -16,7 +16,7 @@ from monitor.web.api.http.problems import Refused
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.models.series import SuiteQuerySet
+    from monitor.models.suite import SuiteQuerySet
 
 router = Router(tags=["series"])
 

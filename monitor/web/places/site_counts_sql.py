@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from psycopg.rows import RowFactory, class_row, tuple_row
 
 from monitor.core.db import binary
-from monitor.models.series import IMPORTED, VISIBLE, visibility
+from monitor.models.series import IMPORTED
+from monitor.models.suite import VISIBLE, visibility
 from monitor.runs.ledger.attribution import GRID_FAILURES
 from monitor.web.status.latest_sql import current_rows
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from monitor.analysis.attribution.explained_series import IncidentPart, explaining_incidents
 from monitor.core.db.timestamps import micros
 from monitor.models import Incident
-from monitor.models.series import VISIBLE, visibility
+from monitor.models.suite import VISIBLE, visibility
 from monitor.models.visibility import sees_all
 from monitor.web.status import column_arrays
 from monitor.web.status.column_arrays import NEVER

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from monitor.runs.ingest.service import ReportReceipt
+    from monitor.runs.ingest.receipt import ReportReceipt
 
 BUSY_SECONDS = 1
 _ERROR_CHARACTERS = 500

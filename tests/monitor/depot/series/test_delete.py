@@ -21,7 +21,8 @@ from monitor.depot.series.delete import delete_series
 from monitor.models import Forecast, ForecastState, Metric, RawReport, Run, Segment, Series
 from monitor.models.run import State
 from monitor.operations.gridfile.applying import apply
-from monitor.runs.ingest.service import ReportReceipt, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from reporters.report import run_id
 from tests.monitor.builders import circle_report, noops

@@ -12,7 +12,8 @@ from monitor.depot.series.delete import delete_series
 from monitor.models import ConflictingReport, RawReport, RetentionCutoff, Run, Series, Suite
 from monitor.models.run import State
 from monitor.runs.ingest.conflicts import MOST_PER_RUN
-from monitor.runs.ingest.service import ReportReceipt, ingest, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest, ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report, failed_circle_report
 

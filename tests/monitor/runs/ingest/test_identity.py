@@ -25,7 +25,8 @@ from monitor.models.run import REPORTED, State
 from monitor.runs.ingest import service
 from monitor.runs.ingest.http_senders import SentReports, ingest_requests
 from monitor.runs.ingest.pings import start_run
-from monitor.runs.ingest.service import ReportReceipt, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest_all
 from monitor.runs.ledger import transitions
 from reporters import report as wire
 from tests.monitor.builders import circle_report

@@ -19,7 +19,8 @@ from monitor.depot.samples.read import history, of_run
 from monitor.models import Metric, RawReport, Run, Sample, Segment, Series, Usage
 from monitor.models.run import State
 from monitor.runs.ingest import resolve_metrics
-from monitor.runs.ingest.service import ReportReceipt, ingest, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest, ingest_all
 from monitor.runs.ledger.expand import AHEAD, expand
 from monitor.runs.ledger.reap import reap
 from reporters import report as wire

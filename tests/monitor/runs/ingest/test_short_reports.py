@@ -16,7 +16,8 @@ from django.utils import timezone
 
 from monitor.models import ConflictCount, ConflictingReport, Metric, RawReport, Run, Sample, Segment, Series
 from monitor.models.run import State
-from monitor.runs.ingest.service import ReportReceipt, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest_all
 from reporters import report as wire
 from tests.monitor.builders import circle_report
 from tests.monitor.outside import NAME, expanded, reported_series, sender

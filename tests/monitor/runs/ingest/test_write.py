@@ -17,7 +17,8 @@ from monitor.depot.samples.write import SampleRow
 from monitor.models import Metric, RawReport, Resource, Run, Sample, Segment, Series, Site, Usage
 from monitor.models.run import State
 from monitor.operations.gridfile.define import SeriesDefinition, define
-from monitor.runs.ingest.service import ReportReceipt, ingest, ingest_all
+from monitor.runs.ingest.receipt import ReportReceipt
+from monitor.runs.ingest.service import ingest, ingest_all
 from reporters import report as wire
 from reporters.usage import ResourceUsage as Used
 from tests.monitor.builders import circle_report, gather_report

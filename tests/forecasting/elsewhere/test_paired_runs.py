@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from forecasting.elsewhere.pairs import fresh_until
-from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns
+from forecasting.elsewhere.runs import IoRun, IoTime, SystemRuns, fresh_until
 from tests.forecasting.elsewhere.systems import DAY, runs
 
 
