@@ -1,11 +1,14 @@
 """The public status page and its badges, without a login: sites and suites that are marked public.
 
 The answers are the same for every visitor and kept for a minute, so that many readers cost no more than one.
-Answers with a part that could not be computed are kept for seconds only.
+Answers with a part that could not be computed are kept for seconds only. One request renews them, and others
+get the former answers meanwhile.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial, wraps
@@ -31,10 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 KEPT_SECONDS, FAILED_SECONDS = 60, 5
-CACHED = "public-answers"
+CACHED, RENEWING = "public-answers", "public-answers-renewing"
+MOST_RENEWING_SECONDS = 30  # then another request renews them: the first may have been killed
 NOT_COMPUTED = "not computed"  # the state on the badge of a site whose state is not known to us
 REQUESTS = throttle.FailureLimit("public request", 600)  # of a network, in a window
 Arguments = ParamSpec("Arguments")
+_renewal = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -93,12 +98,23 @@ def _for_caches(response: HttpResponse, answers: Answers) -> HttpResponse:
 
 
 def _kept() -> Answers:
-    """Return the answers of the last minute; of the last seconds, if a part of them could not be computed."""
+    """Return the answers of the last minute; of the last seconds, if a part of them could not be computed.
+
+    Later answers are for requests that come while another one renews them.
+    """
     kept = cache.get(CACHED)
-    if kept is not None:
-        return Answers(**kept)
-    answers = _answers()
-    cache.set(CACHED, asdict(answers), answers.seconds)  # the cache keeps JSON
+    if kept is not None and (
+        kept["until"] > time.time() or not cache.add(RENEWING, 1, MOST_RENEWING_SECONDS)
+    ):
+        return Answers(**kept["answers"])
+    with _renewal:  # without former answers, other requests of this process wait
+        renewed = cache.get(CACHED)
+        if renewed is not None and renewed["until"] > time.time():
+            return Answers(**renewed["answers"])
+        answers = _answers()
+        entry = {"answers": asdict(answers), "until": time.time() + answers.seconds}  # the cache keeps JSON
+        cache.set(CACHED, entry, answers.seconds + KEPT_SECONDS)
+        cache.delete(RENEWING)
     return answers
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.core.cache import cache
 from django.test import Client
 
 from monitor.analysis.availability.site_states import CurrentState, OperationalState, StateReason
@@ -119,6 +120,21 @@ def test_badges_are_pictures_that_every_cache_may_keep(failures: None, visitor: 
     assert (answer["Content-Type"], answer["Cache-Control"]) == ("image/svg+xml", "public, max-age=60")
     assert b"site2: down" in answer.content
     assert visitor.get("/public/badges/suites/site2.svg").status_code == 404
+
+
+def test_one_request_renews_the_answers_and_others_get_the_former_ones_meanwhile(
+    failures: None, visitor: Client
+) -> None:
+    Site.objects.filter(name="site2").update(is_public=True)
+    assert "<h3>site2</h3>" in visitor.get("/public/").content.decode()
+    Site.objects.filter(name="site3").update(is_public=True)
+    assert "<h3>site3</h3>" not in visitor.get("/public/").content.decode()
+    cache.set(public.CACHED, {**cache.get(public.CACHED), "until": 0.0})
+    cache.set(public.RENEWING, 1)  # by another request
+    assert "<h3>site3</h3>" not in visitor.get("/public/").content.decode()
+    cache.delete(public.RENEWING)
+    assert "<h3>site3</h3>" in visitor.get("/public/").content.decode()
+    assert cache.get(public.RENEWING) is None
 
 
 def test_a_network_that_asks_too_often_is_refused(
