@@ -1,7 +1,8 @@
 """``make bench``: run the benchmarks of this folder, or some by name; print and write ``var/bench.json``.
 
 A benchmark is a file with a function ``measure() -> list[Result]``; it finds an empty depot and a broker.
-Benchmarks that take an hour run by name only, and in ``make nightly``.
+Benchmarks that take an hour run by name only, and in ``make nightly``. The results of each are printed and
+written when it ends; one that fails is named at the end, and the others run.
 """
 
 from __future__ import annotations
@@ -59,9 +60,8 @@ def main() -> int:
             json.dumps([result.document() for result in _measure(options.names[0])]), encoding="utf-8"
         )
         return 0
-    results = run(options.names or [name for name in benchmarks() if name not in NIGHTLY])
-    show(results)
-    return 0 if all(result.holds for result in results) else 1
+    failed = run(options.names or [name for name in benchmarks() if name not in NIGHTLY])
+    return 1 if failed else 0
 
 
 def benchmarks() -> list[str]:
@@ -69,8 +69,11 @@ def benchmarks() -> list[str]:
     return sorted(modules - NOT_BENCHMARKS)
 
 
-def run(names: Sequence[str]) -> list[Result]:
-    """Run each benchmark in a process and an empty depot of its own."""
+def run(names: Sequence[str]) -> bool:
+    """Run each benchmark in a process and an empty depot of its own; return whether one failed or missed."""
+    file = env.make_var_directory(ROOT / "var") / "bench.json"
+    results: list[Result] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="gridcast-bench-") as directory:
         Path(directory).chmod(0o755)  # as root, PostgreSQL runs as another user
         with throwaway(Path(directory) / "servers", {}) as servers:  # never the depot of DATABASE_URL
@@ -84,13 +87,22 @@ def run(names: Sequence[str]) -> list[Result]:
             subprocess.run(
                 [sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True
             )
-            results = []
             for number, name in enumerate(names, 1):
                 print(f"[{number}/{len(names)}] {name} ...", end="", file=sys.stderr, flush=True)
                 began = time.monotonic()
-                results += _apart(name, environment, Path(directory) / name)
+                try:
+                    measured = _apart(name, environment, Path(directory) / name)
+                except subprocess.CalledProcessError:
+                    measured = []
+                    failed.append(name)
                 print(f" {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
-            return results
+                results += measured
+                file.write_text(json.dumps([each.document() for each in results], indent=2) + "\n", "utf-8")
+                show(measured)
+    missed = [result.name for result in results if not result.holds]
+    if failed or missed:
+        print("\n".join([*(f"FAILED {name}" for name in failed), *(f"MISSED {name}" for name in missed)]))
+    return bool(failed or missed)
 
 
 def _apart(name: str, environment: Mapping[str, str], into: Path) -> list[Result]:
@@ -99,8 +111,10 @@ def _apart(name: str, environment: Mapping[str, str], into: Path) -> list[Result
         server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE gridcast").format(sql.Identifier(depot)))
         variables = {**environment, "DATABASE_URL": empty.replace("/gridcast?", f"/{depot}?")}
         argv = [sys.executable, "-m", "tests.bench", name, "--into", str(into)]
-        subprocess.run(argv, cwd=ROOT, env=variables, check=True)
-        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(depot)))
+        try:
+            subprocess.run(argv, cwd=ROOT, env=variables, check=True)
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(depot)))
     return [Result.of(document) for document in json.loads(into.read_text(encoding="utf-8"))]
 
 
@@ -111,14 +125,13 @@ def _measure(name: str) -> list[Result]:
 
 
 def show(results: list[Result]) -> None:
-    file = env.make_var_directory(ROOT / "var") / "bench.json"
-    file.write_text(json.dumps([result.document() for result in results], indent=2) + "\n", encoding="utf-8")
     for result in results:
         verdict = "holds" if result.holds else "MISSED"
         bound = ">=" if result.better == "higher" else "<="
         print(f"{verdict:6} {result.name:<42} {result.ratio:8.3f} {bound} {result.target:g}")
         for name, value in result.figures.items():
             print(f"{'':9}{name:<40} {value:14,.{1 if abs(value) >= 10 else 3}f}")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

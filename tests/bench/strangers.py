@@ -40,7 +40,8 @@ PAUSE_SECONDS, ATTACK_SECONDS = 10.0, 30.0  # the budget is one of ten seconds
 TRIAL_PAUSE_SECONDS, TRIAL_SECONDS = 5.0, 10.0
 CANDIDATES, ROUNDS_OF_ATTACK = 10, 3  # attacks that are tried, of which the worst is repeated
 AGAIN, SHOWN = 40, 20  # of the dearest requests
-BETWEEN_SECONDS = 0.1  # between two requests of the victim, which has a budget, too
+BETWEEN_SECONDS = 0.1  # between two requests of the victim
+STRANGER_REST = 30.0  # durations of a request between two: strangers may use a twentieth of a processor
 QUIET, BUSY = 1.3, ": THE MACHINE WAS BUSY, measure again"
 ROUNDS = 2
 AS_BY_DEFAULT = {"GRIDCAST_PROCESSOR_SECONDS": "", "GRIDCAST_ANONYMOUS_PROCESSOR_SECONDS": ""}
@@ -58,7 +59,7 @@ def measure() -> list[Result]:
     viewer = candidates.load(SITES, SERIES)
     with override_settings(ALLOWED_HOSTS=["*"]):
         costs = costs_of(Client(), requests(viewer))
-    return [compared(costs, HttpRequest("/login/"), "login page", 1.5, always=ALWAYS)]
+    return [compared(costs, HttpRequest("/login/"), "login page", 1.5, always=ALWAYS, rest=STRANGER_REST)]
 
 
 def requests(viewer: User) -> Iterator[HttpRequest]:
@@ -154,25 +155,30 @@ def compared(
     *,
     attack_of: Callable[[HttpRequest], HttpRequest] = lambda request: request,
     always: Collection[str] = (),
+    rest: float = 0.0,
 ) -> Result:
     """Return how much longer *victim* takes while the worst of the dearest of *costs* is repeated.
 
     A short attack with each of the dearest finds the worst: some are dear only until a limit refuses them.
     Then come ``ROUNDS_OF_ATTACK`` attacks with pauses, so that other load of the machine affects both alike.
     *attack_of* returns the request of a new attacker. The routes *always* are tried however cheap they are.
+    The victim, which has a budget, too, rests between its requests for *rest* times the fastest of them.
     """
     tried: list[tuple[Round, HttpRequest]] = []
     # The log has a line for each refusal.
     with tempfile.TemporaryFile() as log, web.serving("monitor.wsgi", AS_BY_DEFAULT, log) as address:
-        timed(address, victim, PAUSE_SECONDS)  # connections and caches
+        timed(address, victim, PAUSE_SECONDS, rest)  # connections and caches
         for cost in dearest(costs, always):
-            trial = _attack(address, victim, attack_of(cost.request), TRIAL_PAUSE_SECONDS, TRIAL_SECONDS)
+            trial = _attack(
+                address, victim, attack_of(cost.request), TRIAL_PAUSE_SECONDS, TRIAL_SECONDS, rest
+            )
             _check_answers(cost, trial.answers)
             tried.append((trial, cost.request))
         worst = max(tried, key=lambda each: each[0].ratio)[1]
         attack = attack_of(worst)
         rounds = [
-            _attack(address, victim, attack, PAUSE_SECONDS, ATTACK_SECONDS) for _ in range(ROUNDS_OF_ATTACK)
+            _attack(address, victim, attack, PAUSE_SECONDS, ATTACK_SECONDS, rest)
+            for _ in range(ROUNDS_OF_ATTACK)
         ]
     ratios = [each.ratio for each in rounds]
     idle = [seconds for each in rounds for seconds in each.idle]
@@ -223,11 +229,16 @@ class Round(NamedTuple):
 
 
 def _attack(
-    address: tuple[str, int], victim: HttpRequest, attack: HttpRequest, pause: float, for_seconds: float
+    address: tuple[str, int],
+    victim: HttpRequest,
+    attack: HttpRequest,
+    pause: float,
+    for_seconds: float,
+    rest: float,
 ) -> Round:
-    idle = timed(address, victim, pause)  # the budget of the attackers is refilled meanwhile
+    idle = timed(address, victim, pause, rest)  # the budget of the attackers is refilled meanwhile
     with attacking(address, attack) as answers:
-        beside = timed(address, victim, for_seconds)
+        beside = timed(address, victim, for_seconds, rest)
     return Round(idle, beside, answers)
 
 
@@ -241,13 +252,14 @@ def _spread(rounds: Sequence[Round]) -> float:
     return max(idle) / min(idle)
 
 
-def timed(address: tuple[str, int], request: HttpRequest, for_seconds: float) -> list[float]:
-    """Return the seconds that *request* takes, one after the other for a time, with short pauses."""
-    took, until = [], time.monotonic() + for_seconds
+def timed(address: tuple[str, int], request: HttpRequest, for_seconds: float, rest: float) -> list[float]:
+    """Return the seconds that *request* takes, one after the other for a time, with pauses."""
+    took: list[float] = []
+    until = time.monotonic() + for_seconds
     with contextlib.closing(connection(address, VICTIM)) as kept:
         while time.monotonic() < until:
             took.append(seconds(lambda: _expect_200(request.send(kept))))
-            time.sleep(BETWEEN_SECONDS)
+            time.sleep(max(BETWEEN_SECONDS, rest * min(took)))
     return took
 
 
