@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from monitor.depot.series.segments import current_bindings
 from monitor.models import Series
@@ -13,103 +13,90 @@ from monitor.runs.ingest.choose_slots import ChosenSlot, ReportedRun, SlotChoose
 from monitor.runs.ingest.fast_parser import ParsedReport, parsed
 from monitor.runs.ingest.plausible_times import AHEAD, time_error
 from monitor.runs.ingest.short_reports import ReportedSeries, ShortReport, complete, read
+from monitor.runs.ingest.submission import OwnSlot, Submission
 from reporters import report as wire
 
 if TYPE_CHECKING:
     from monitor.models.series import SeriesQuerySet
 
-Sent = tuple[bytes, str | None]  # a body, and the reporter whose credential sent it (None: trusted code)
 
-
-class OwnSlot(NamedTuple):
-    """A slot that this transaction gives to a run for the first time; *name*: see ``record_names``."""
-
-    slot: datetime
-    is_chosen: bool
-    name: tuple[int, str] | None
-
-
-class CompletedReport(NamedTuple):
-    """A parsed report, the body to store, and the slot that the run got now; None: it has one already."""
-
-    report: ParsedReport
-    body: bytes
-    own: OwnSlot | None = None
-
-
-def parse_sent(
-    sent: Mapping[int, Sent],
+def read_all(
+    submissions: Iterable[Submission],
     visible: SeriesQuerySet | None,
     now: datetime,
     whole: Iterable[ParsedReport],
-) -> dict[int, CompletedReport | wire.ReportError]:
-    """Parse the reports *sent*, each with its sender, and complete the short ones; return a result for each.
+) -> None:
+    """Read the reports of *submissions*, complete the short ones, and refuse those that are malformed.
 
     A report is short if it lacks a field. Only series that programs outside of gridcast report have short
     reports: the reporters of other series send every field. The slots of the reports *whole*, which the
     caller stores too, are taken. Until the end of the transaction the series of short reports are locked
     (``SlotChooser``).
     """
-    results: dict[int, CompletedReport | wire.ReportError] = {}
-    short: dict[int, ShortReport] = {}
-    for number, (body, _) in sent.items():
+    short: dict[Submission, ShortReport] = {}
+    others: list[ParsedReport] = []
+    for each in submissions:
         try:
-            report = read(body)
+            report = read(each.body)
             if isinstance(report, ShortReport):
-                short[number] = report
+                short[each] = report
             else:
-                results[number] = CompletedReport(parsed(report), body)
+                each.parsed = parsed(report)
+                others.append(each.parsed)
         except wire.ReportError as error:
-            results[number] = error
-    if not short:
-        return results
-    series = _series(((each.series, sent[number][1]) for number, each in short.items()), visible)
-    known: dict[int, tuple[ShortReport, ReportedSeries]] = {}
-    for number, each in short.items():
-        key = each.series, sent[number][1]
+            each.refuse(str(error))
+    series = _series(((report.series, each.sender) for each, report in short.items()), visible)
+    known: dict[Submission, tuple[ShortReport, ReportedSeries]] = {}
+    for each, report in short.items():
+        key = report.series, each.sender
         if (its := series.get(key)) is not None:
-            known[number] = each, its
+            known[each] = report, its
         else:
-            results[number] = _refusal(each, sent[number][1], is_known=key in series)
-    others = [each.report for each in results.values() if isinstance(each, CompletedReport)]
-    return results | _completed(known, now, [*whole, *others])
+            each.refuse(_refusal(report, each.sender, is_known=key in series))
+    _complete(known, now, [*whole, *others])
 
 
-def _completed(
-    short: Mapping[int, tuple[ShortReport, ReportedSeries]], now: datetime, whole: Iterable[ParsedReport]
-) -> dict[int, CompletedReport | wire.ReportError]:
+def _complete(
+    short: Mapping[Submission, tuple[ShortReport, ReportedSeries]],
+    now: datetime,
+    whole: Iterable[ParsedReport],
+) -> None:
     """Complete the reports *short*: first those that name their slots, so that others do not get these.
 
     A report that is refused takes no slot, and for one with an implausible start none is looked for.
     """
-    results: dict[int, CompletedReport | wire.ReportError] = {}
-    runs: dict[int, ReportedRun] = {}
-    for number, (each, series) in short.items():
-        at = each.at(now)
+    runs: dict[Submission, ReportedRun] = {}
+    for each, (report, series) in short.items():
+        at = report.at(now)
         if error_text := time_error("started_at", at, now + AHEAD):
-            results[number] = wire.MalformedReport(error_text)
+            each.refuse(error_text)
             continue
-        is_dated = each.slot is None and each.started_at is not None
-        runs[number] = ReportedRun(series.key, at, is_dated, each.rid, each.sha256)
-    plausible = {number: short[number] for number in runs}
-    named = {(series.key, each.slot) for each, series in plausible.values() if each.slot is not None}
+        is_dated = report.slot is None and report.started_at is not None
+        runs[each] = ReportedRun(series.key, at, is_dated, report.rid, report.sha256)
+    if not runs:
+        return
+    plausible = {each: short[each] for each in runs}
+    named = {(series.key, report.slot) for report, series in plausible.values() if report.slot is not None}
     keys = {series.name: series.key for _, series in plausible.values()}
     chooser = SlotChooser(runs.values(), named)
-    for report in whole:
-        if report.series in keys:
-            chooser.take(ReportedRun(keys[report.series], report.slot, False, "", ""), report.slot)
-    for number in sorted(plausible, key=lambda number: plausible[number][0].slot is None):
-        each, series = plausible[number]
+    for other in whole:
+        if other.series in keys:
+            chooser.take(ReportedRun(keys[other.series], other.slot, False, "", ""), other.slot)
+    for each in sorted(plausible, key=lambda each: plausible[each][0].slot is None):
         try:
-            results[number] = _completed_one(each, series, runs[number], chooser, now)
+            _complete_one(each, *plausible[each], runs[each], chooser, now)
         except wire.ReportError as error:
-            results[number] = error
-    return results
+            each.refuse(str(error))
 
 
-def _completed_one(
-    short: ShortReport, series: ReportedSeries, run: ReportedRun, chooser: SlotChooser, now: datetime
-) -> CompletedReport:
+def _complete_one(
+    submission: Submission,
+    short: ShortReport,
+    series: ReportedSeries,
+    run: ReportedRun,
+    chooser: SlotChooser,
+    now: datetime,
+) -> None:
     choice = chooser.choose(run) if short.slot is None else ChosenSlot(short.slot)
     if short.slot is not None and (other := chooser.other_owner(run, short.slot)):
         raise wire.MalformedReport(
@@ -117,11 +104,11 @@ def _completed_one(
             f" id {run.rid!r} gets a slot of its own"
         )
     report = complete(short, series, choice.slot, now, choice.announced_at)
-    own = None
     if not choice.is_named:
-        own = OwnSlot(choice.slot, short.slot is None, chooser.new_name(run, choice.slot))
+        is_chosen = short.slot is None
+        submission.own = OwnSlot(choice.slot, is_chosen, chooser.new_name(run, choice.slot))
     chooser.take(run, choice.slot)
-    return CompletedReport(parsed(report), wire.to_json(report), own)
+    submission.parsed, submission.body = parsed(report), wire.to_json(report)
 
 
 def _series(
@@ -150,10 +137,10 @@ def _series(
     }
 
 
-def _refusal(short: ShortReport, sender: str | None, *, is_known: bool) -> wire.MalformedReport:
+def _refusal(short: ShortReport, sender: str | None, *, is_known: bool) -> str:
     if not is_known:
-        return wire.MalformedReport(unknown_series(short.series, sender))
-    return wire.MalformedReport(
+        return unknown_series(short.series, sender)
+    return (
         f"{short.lacks}; only a series with 'probe: {REPORTED_PROBE}' in the grid file has short reports, and"
         f" {short.series!r} is measured by its reporter"
     )

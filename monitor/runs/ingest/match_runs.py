@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from monitor.models.series import SeriesQuerySet
     from monitor.runs.ingest.fast_parser import ParsedReport
+    from monitor.runs.ingest.submission import Submission
 
 _REPORTED = Arrays("uuid", "timestamptz", "text", "text")
 _LOCKED = Arrays("uuid", "timestamptz")
@@ -102,20 +103,19 @@ class LockedRun(NamedTuple):
     is_inserted: bool = False
 
 
-def find(
-    reports: Sequence[ParsedReport], senders: Sequence[str | None], visible: SeriesQuerySet | None
-) -> list[LedgerEntry | None]:
+def find(submissions: Sequence[Submission], visible: SeriesQuerySet | None) -> list[LedgerEntry | None]:
     """Return the ledger entry of each report, in order; None if its sender may not report the series.
 
     A sender (None: trusted code) may report the series that are assigned to it and, for slots up to the
     change, the series that were assigned to it before; never a series that is unknown or not *visible*. If
     the ledger has the run, the ledger gives the series: the report may contain an earlier name of the series.
     """
-    entries: list[LedgerEntry | None] = [None] * len(reports)
-    if not reports:
+    entries: list[LedgerEntry | None] = [None] * len(submissions)
+    if not submissions:
         return entries
+    reports = [each.report for each in submissions]
     runs, slots = [report.run for report in reports], [report.slot for report in reports]
-    names = [report.series for report in reports]
+    names, senders = [report.series for report in reports], [each.sender for each in submissions]
     with binary.cursor() as cursor:
         columns = _REPORTED.pack([runs, slots, names, senders])
         cursor.execute(_FIND, [*columns, min(slots), max(slots)])

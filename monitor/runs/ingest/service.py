@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,11 +21,12 @@ from monitor.runs.ingest.match_runs import MatchedReport, RunsDeleted
 from monitor.runs.ingest.plausible_times import AHEAD, PREMATURE, time_error
 from monitor.runs.ingest.receipt import ReportReceipt
 from monitor.runs.ingest.resolve_metrics import TooManyMetrics
+from monitor.runs.ingest.submission import Submission
 from monitor.runs.ingest.write import store
 from reporters import report as wire
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from monitor.models.series import SeriesQuerySet
     from monitor.runs.ingest.write import IngestedReport
@@ -33,9 +35,9 @@ MOST_TRIES = 20  # to store a report in the slot that was chosen for it: each ha
 
 
 class _Batch(NamedTuple):
-    """Reports to be stored in one transaction; *numbers* are positions in the caller's list."""
+    """Reports to be stored in one transaction."""
 
-    numbers: Sequence[int]
+    submissions: Sequence[Submission]
     create_partitions: bool = False
     is_retry: bool = False  # after runs or series were deleted
 
@@ -76,121 +78,106 @@ def ingest_all(
     """
     require_space()
     now = timezone.now()
-    sent = list(zip(bodies, [None] * len(bodies) if senders is None else senders, strict=True))
+    by = [None] * len(bodies) if senders is None else senders
+    submissions = [Submission(body, sender) for body, sender in zip(bodies, by, strict=True)]
     with raising_depot_full():
         if from_outside:
-            receipts = _ingest_from_outside(sent, visible, trigger, now)
+            submissions = _ingest_from_outside(submissions, visible, trigger, now)
         else:
-            parsed = {number: _parse(body, sender, now) for number, (body, sender) in enumerate(sent)}
-            receipts = _store(parsed, sent, visible, trigger)
-    in_order = [receipts[number] for number in range(len(sent))]
-    count_receipts(in_order)
-    return in_order
+            for each in submissions:
+                _read(each, now)
+            _store(submissions, visible, trigger)
+    receipts = [each.receipt for each in submissions if each.receipt is not None]
+    count_receipts(receipts)
+    return receipts
 
 
 def _ingest_from_outside(
-    sent: Sequence[complete.Sent], visible: SeriesQuerySet | None, trigger: str, now: datetime
-) -> dict[int, ReportReceipt]:
-    """Store the reports *sent*, and complete the short ones; return the receipts by position.
+    submissions: list[Submission], visible: SeriesQuerySet | None, trigger: str, now: datetime
+) -> list[Submission]:
+    """Store the reports, and complete the short ones; return all with their receipts, in order.
 
     Short reports get their slots in the transaction that stores them; whole reports need none.
     """
-    parsed: dict[int, ParsedReport | ReportReceipt] = {}
-    others: dict[int, complete.Sent] = {}
-    for number, (body, sender) in enumerate(sent):
-        try:
-            parsed[number] = _checked(parse_fast(body), sender, now)
-        except NeedsStrictParser:
-            others[number] = body, sender
-    if not others:
-        return _store(parsed, sent, visible, trigger)
+    for each in submissions:
+        with contextlib.suppress(NeedsStrictParser):
+            each.parsed = parse_fast(each.body)
+            _check(each, now)
+    if all(each.parsed is not None for each in submissions):
+        _store(submissions, visible, trigger)
+        return submissions
     for is_last in (*(MOST_TRIES - 1) * [False], True):
+        tried = [replace(each) for each in submissions]
         try:
             with transaction.atomic():
-                return _store_completed(parsed, others, sent, visible, trigger, now)
+                _store_completed(tried, visible, trigger, now)
         except SlotsTaken:
             if is_last:
                 raise
         except IntegrityError as error:  # at the commit: a series was deleted meanwhile
             if is_last or not isinstance(error.__cause__, ForeignKeyViolation):
                 raise
+        else:
+            return tried
     raise AssertionError("the last try returns or raises")
 
 
 def _store_completed(
-    whole: Mapping[int, ParsedReport | ReportReceipt],
-    others: Mapping[int, complete.Sent],
-    sent: Sequence[complete.Sent],
-    visible: SeriesQuerySet | None,
-    trigger: str,
-    now: datetime,
-) -> dict[int, ReportReceipt]:
-    """Complete the reports *others* and store them with the reports *whole*, and record their new ids.
+    submissions: Sequence[Submission], visible: SeriesQuerySet | None, trigger: str, now: datetime
+) -> None:
+    """Complete those of *submissions* that were not read yet, store all, and record the new ids.
 
     Raises:
         SlotsTaken: a slot that was chosen for a run has the report of another one meanwhile.
     """
-    parsed, stored = dict(whole), list(sent)
-    own: dict[int, complete.OwnSlot] = {}
-    named = [report for report in whole.values() if isinstance(report, ParsedReport)]
-    for number, completed in complete.parse_sent(others, visible, now, named).items():
-        if isinstance(completed, wire.ReportError):
-            parsed[number] = ReportReceipt(run=None, accepted=False, error=str(completed))
-            continue
-        stored[number] = completed.body, sent[number][1]
-        parsed[number] = _checked(completed.report, sent[number][1], now)
-        if completed.own is not None:
-            own[number] = completed.own
-    receipts = _store(parsed, stored, visible, trigger)
-    if any(own[number].is_chosen and receipts[number].conflict for number in own):
+    others = [each for each in submissions if each.parsed is None]
+    complete.read_all(others, visible, now, [each.report for each in submissions if each.is_waiting])
+    for each in others:
+        if each.is_waiting:
+            _check(each, now)
+    _store(submissions, visible, trigger)
+    own = [(each.own, each.receipt) for each in others if each.own is not None and each.receipt is not None]
+    if any(slot.is_chosen and receipt.conflict for slot, receipt in own):
         raise SlotsTaken("the slots that were chosen for runs got reports of other runs meanwhile")
     names = {
         slot.name: slot.slot
-        for number, slot in own.items()
-        if slot.name is not None and receipts[number].accepted and not receipts[number].conflict
+        for slot, receipt in own
+        if slot.name is not None and receipt.accepted and not receipt.conflict
     }
     choose_slots.record_names(names, now)
-    return receipts
 
 
-def _store(
-    parsed: Mapping[int, ParsedReport | ReportReceipt],
-    sent: Sequence[complete.Sent],
-    visible: SeriesQuerySet | None,
-    trigger: str,
-) -> dict[int, ReportReceipt]:
-    """Store the reports among *parsed*, whose bodies and senders are in *sent*; return all receipts."""
-    receipts = {number: each for number, each in parsed.items() if isinstance(each, ReportReceipt)}
-    reports = {number: each for number, each in parsed.items() if isinstance(each, ParsedReport)}
-    batches = [_Batch(list(reports))]
+def _store(submissions: Sequence[Submission], visible: SeriesQuerySet | None, trigger: str) -> None:
+    """Store or refuse those of *submissions* that wait, as many as possible in one statement."""
+    waiting = [each for each in submissions if each.is_waiting]
+    batches = [_Batch(waiting)]
     while batches:
         batch = batches.pop()
-        batch_reports = [reports[number] for number in batch.numbers]
-        entries = match_runs.find(batch_reports, [sent[number][1] for number in batch.numbers], visible)
+        entries = match_runs.find(batch.submissions, visible)
         matched = {
-            number: MatchedReport(entry, reports[number], sent[number][0], trigger)
-            for number, entry in zip(batch.numbers, entries, strict=True)
+            each: MatchedReport(entry, each.report, each.body, trigger)
+            for each, entry in zip(batch.submissions, entries, strict=True)
             if entry is not None
         }
+        batch = batch._replace(submissions=list(matched))
         try:
             ingested = store(list(matched.values()), create_partitions=batch.create_partitions)
         except TooManyMetrics as error:
-            within = [number for number in matched if reports[number].run not in error.refused]
-            for number in matched.keys() - set(within):
-                receipts[number] = _refused(reports[number], error.refused[reports[number].run])
-            batches.append(batch._replace(numbers=within))
+            for each in matched:
+                if each.report.run in error.refused:
+                    each.refuse(error.refused[each.report.run])
+            batches.append(batch._replace(submissions=[each for each in matched if each.is_waiting]))
         except (RunsDeleted, IntegrityError, DataError, OverflowError) as error:
             if len(matched) == 1 and isinstance(error, (DataError, OverflowError)):
-                (number,) = matched
-                receipts[number] = _refused(reports[number], f"the depot cannot hold it: {error}")
+                batch.submissions[0].refuse(f"the depot cannot hold it: {error}")
             else:
-                batches += _next_batches(batch._replace(numbers=list(matched)), error)
+                batches += _next_batches(batch, error)
         else:
-            for number, each in zip(matched, ingested, strict=True):
-                receipts[number] = _receipt(reports[number], each)
-    for number in reports.keys() - receipts.keys():
-        receipts[number] = _refused(reports[number], unknown_series(reports[number].series, sent[number][1]))
-    return receipts
+            for each, stored in zip(matched, ingested, strict=True):
+                each.receipt = _receipt(each.report, stored)
+    for each in waiting:
+        if each.is_waiting:
+            each.refuse(unknown_series(each.report.series, each.sender))
 
 
 def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:
@@ -206,28 +193,23 @@ def _receipt(report: ParsedReport, stored: IngestedReport) -> ReportReceipt:
     )
 
 
-def _parse(body: bytes, sender: str | None, now: datetime) -> ParsedReport | ReportReceipt:
-    """Parse a report; return a refusal if it is malformed, not its sender's, or its times are implausible."""
+def _read(submission: Submission, now: datetime) -> None:
+    """Read a report; refuse it if it is malformed, not its sender's, or its times are implausible."""
     try:
-        return _checked(parse(body), sender, now)
+        submission.parsed = parse(submission.body)
     except wire.ReportError as error:
-        return ReportReceipt(run=None, accepted=False, error=str(error))
+        submission.refuse(str(error))
+    else:
+        _check(submission, now)
 
 
-def _checked(report: ParsedReport, sender: str | None, now: datetime) -> ParsedReport | ReportReceipt:
-    """Return *report*, or a refusal if it is not its sender's or its times are implausible."""
-    if error_text := _sender_error(report, sender):
-        return _refused(report, error_text)
-    if error_text := _early_error(report):
-        return _refused(report, error_text)
-    if error_text := _time_error(report, now + AHEAD):
-        is_premature = not _time_error(report, now + PREMATURE)
-        return replace(_refused(report, error_text), premature=is_premature)
-    return report
-
-
-def _refused(report: ParsedReport, error: str) -> ReportReceipt:
-    return ReportReceipt(report.run, accepted=False, error=error)
+def _check(submission: Submission, now: datetime) -> None:
+    """Refuse a report that was read if it is not its sender's or its times are implausible."""
+    report = submission.report
+    if error_text := _sender_error(report, submission.sender) or _early_error(report):
+        submission.refuse(error_text)
+    elif error_text := _time_error(report, now + AHEAD):
+        submission.refuse(error_text, premature=not _time_error(report, now + PREMATURE))
 
 
 def _sender_error(report: ParsedReport, sender: str | None) -> str:
@@ -269,8 +251,9 @@ def _next_batches(batch: _Batch, error: Exception) -> list[_Batch]:
     only after an insert has failed because a partition is missing.
     """
     if isinstance(error, (DataError, OverflowError)):  # the depot cannot hold one of the reports
-        half = len(batch.numbers) // 2
-        return [batch._replace(numbers=batch.numbers[half:]), batch._replace(numbers=batch.numbers[:half])]
+        half = len(batch.submissions) // 2
+        parts = batch.submissions[half:], batch.submissions[:half]
+        return [batch._replace(submissions=part) for part in parts]
     if isinstance(error.__cause__, CheckViolation) and not batch.create_partitions:
         return [batch._replace(create_partitions=True)]
     is_deleted = isinstance(error, RunsDeleted) or isinstance(error.__cause__, ForeignKeyViolation)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from monitor.operations.gridfile.planning import Change
-    from monitor.web.pages.http.entry_form import Submission
+    from monitor.web.pages.http.entry_form import SubmittedForm
 
 MOST_DELIVERIES = 20
 _METHODS = ["GET", "HEAD", "POST"]
@@ -267,7 +267,7 @@ def _deliveries(request: HttpRequest, rule: AlertRule) -> list[tuple[Notificatio
     return [(row, states[row.pk]) for row in latest]
 
 
-def _preview(request: HttpRequest, result: Submission) -> Any:
+def _preview(request: HttpRequest, result: SubmittedForm) -> Any:
     """Return what the submitted rule would have opened in the last days; of reporters, what it would open."""
     definition = result.change.after if result.change else None
     if not isinstance(definition, AlertDefinition):

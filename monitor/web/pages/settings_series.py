@@ -24,7 +24,7 @@ from monitor.operations.gridfile.format import SeriesEntry
 from monitor.web.pages.http import entry_form
 from monitor.web.pages.http.access import members_only
 from monitor.web.pages.http.crumbs import crumbs_of
-from monitor.web.pages.http.entry_form import EntryForm, Submission
+from monitor.web.pages.http.entry_form import EntryForm, SubmittedForm
 from monitor.web.pages.http.parts import compute
 from monitor.web.pages.http.read_form import accepts_form
 from monitor.web.pages.http.series_form import completed, effects, loaded, series_fields
@@ -198,7 +198,7 @@ def _shown(
     probe: str,
     form: EntryForm,
     planned: Definition | None,
-    submission: Submission | None = None,
+    submission: SubmittedForm | None = None,
 ) -> HttpResponse:
     plug_in = loaded(probe)
     context: dict[str, Any] = {

@@ -128,7 +128,7 @@ class EntryForm:
 
 
 @dataclass
-class Submission:
+class SubmittedForm:
     """What became of a submitted form.
 
     *change* is what it would change, or has changed if *is_saved*; None: the form has faults.
@@ -166,7 +166,7 @@ def submitted(
     is_permitted: Callable[[str], bool] = lambda _: True,
     must_review: Callable[[Change], Sequence[str]] = lambda _: (),
     place: Callable[[Path, Entries], Path] = lambda path, _: path,
-) -> Submission:
+) -> SubmittedForm:
     """Check the submitted form of the entry *name* (empty: a new one); save it if the user asks for that.
 
     *complete* adds keys of the entry that no field has. *is_permitted* is asked about the saved name, before
@@ -185,9 +185,9 @@ def submitted(
     form.faults = [(place(path, described), message) for path, message in checked.faults]
     definition = checked.definition
     if definition is None:
-        return Submission(form)
+        return SubmittedForm(form)
     change = Change(noun, entries.readable(entries.find(noun, name), request.user), definition)
-    result = Submission(form, change, reviewed=digest_of(entry), notes=list(must_review(change)))
+    result = SubmittedForm(form, change, reviewed=digest_of(entry), notes=list(must_review(change)))
     needs_review = bool(result.notes) and posted.get("reviewed") != result.reviewed
     if posted.get("verb") == SAVE and not needs_review:
         _save(result, seen, definition, request, is_permitted)
@@ -195,7 +195,7 @@ def submitted(
 
 
 def _save(
-    result: Submission,
+    result: SubmittedForm,
     seen: Entry | None,
     definition: Definition,
     request: HttpRequest,
