@@ -1,4 +1,4 @@
-"""The wing of the service itself: how it is configured, started, watched, copied and brought to sites.
+"""The wing of the service itself: configured, started, watched, copied, and brought to sites.
 
 ``gridfile`` reads and writes the grid as one file; ``survey`` proposes the first one; ``deployment`` installs
 reporters at sites over SSH; ``backup`` copies and restores the depot. ``serving`` starts the processes,

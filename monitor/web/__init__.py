@@ -1,4 +1,4 @@
-"""The wing of answers: to people in a browser, and to programs.
+"""The wing of answers, to people in a browser and to programs.
 
 A request passes ``accounts`` (who asks) and reaches a page in ``pages`` or an operation in ``api``; both are
 thin. They show what other rooms compute: ``matrix`` the overview, ``places`` a site, resource or reporter,

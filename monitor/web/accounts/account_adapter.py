@@ -56,7 +56,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def get_login_stages(self) -> list[str]:
         """Return allauth's stages between ours, with which a login begins and is completed."""
-        ours = "monitor.accounts.login_stage"
+        ours = "monitor.web.accounts.login_stage"
         return [f"{ours}.BeginStage", *super().get_login_stages(), f"{ours}.CompleteStage"]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:

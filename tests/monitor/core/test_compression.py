@@ -30,7 +30,7 @@ def test_the_smallest_and_the_largest_report_unpack_unchanged(size: int) -> None
 
 def test_the_dictionary_of_zstandard_reports_never_changes() -> None:
     """If this fails, restore the dictionary and add another compression format instead."""
-    text = files("monitor").joinpath("dictionaries/report-1.txt").read_bytes()
+    text = files("monitor.core").joinpath("dictionaries/report-1.txt").read_bytes()
     assert (
         hashlib.sha256(text).hexdigest() == "ca9aa828296ea0a4fb7136ff7566acfcdd22bfd2117f53e2972129d968b26377"
     )

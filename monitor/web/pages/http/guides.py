@@ -19,6 +19,7 @@ from markdown_it.token import Token
 from monitor.core.env import ROOT
 
 FOLDER = ROOT / "docs"
+_FOR_DEVELOPERS = {"architecture"}  # its diagrams are drawn by the code host
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
 _ABSOLUTE = re.compile(r"https?://")
 _IMAGE_OR_SCHEMA = ("images/*.png", "*.schema.json")
@@ -36,7 +37,7 @@ class RenderedGuide:
 @functools.cache
 def guide_titles() -> Mapping[str, str]:
     """Return the titles of the guides by name."""
-    files = sorted(FOLDER.glob("*.md"))
+    files = [file for file in sorted(FOLDER.glob("*.md")) if file.stem not in _FOR_DEVELOPERS]
     return {file.stem: file.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") for file in files}
 
 

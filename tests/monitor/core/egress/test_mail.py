@@ -132,7 +132,7 @@ def test_all_mail_goes_out_in_one_way(settings: Settings) -> None:
         if any(name.startswith(("smtplib", "django.core.mail")) for name in imported(file))
     }
     assert rooms == {
-        "accounts/mail.py",  # stores the mails of requests, and sends them in the control worker
-        "alerts/channels/email.py",  # is asked by the control worker
-        "egress/mail.py",
+        "web/accounts/mail.py",  # stores the mails of requests, and sends them in the control worker
+        "analysis/alerts/channels/email.py",  # is asked by the control worker
+        "core/egress/mail.py",
     }

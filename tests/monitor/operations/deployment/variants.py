@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reporters.remote import archive
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 _RUN = """
 import argparse, signal, sys
 from reporters.remote import options as common

@@ -192,9 +192,9 @@ def test_no_other_place_makes_or_names_an_account() -> None:
         if any(map(makes_or_names_users, ast.walk(ast.parse(file.read_text(encoding="utf-8")))))
     }
     assert places == {
-        "accounts/users.py",  # for administrators: commands and pages
-        "accounts/remote_user.py",
-        "metrics/scope.py",  # a user that is not stored
-        "pages/access.py",  # the same, in the place of the one that the form creates
-        "webhooks/announce_sites.py",  # a user that is not stored
+        "web/accounts/users.py",  # for administrators: commands and pages
+        "web/accounts/remote_user.py",
+        "web/metrics/scope.py",  # a user that is not stored
+        "web/pages/access.py",  # the same, in the place of the one that the form creates
+        "analysis/webhooks/announce_sites.py",  # a user that is not stored
     }
