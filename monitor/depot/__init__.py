@@ -1,4 +1,4 @@
-"""The wing of values kept, and of who may see them.
+"""The wing of values kept: samples, their rollups, their series, and the access to them.
 
 ``ingest`` (wing ``runs``) hands values to ``samples``, which writes them and notes the hours that became
 dirty; ``rollups`` sums dirty hours up; ``retention`` deletes what the policy of a series no longer keeps;
