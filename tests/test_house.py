@@ -30,6 +30,10 @@ PLUG_INS = {
 }
 DJANGO = {"Command", "Meta", "Migration"}
 FUNCTION_LINES, MODULE_LINES = 40, 400
+# The largest shares of small pieces: lower them when the house has fewer, and never raise them.
+ONE_USE_SHARE = 0.25  # of functions: private, and used once
+SMALL_MODULES_SHARE, SMALL_MODULE_LINES, COUNTED_LINES = 0.28, 60, 5  # of modules with COUNTED_LINES or more
+IMPORTS_SHARE = 0.094  # of lines of these modules: import statements
 BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 # A definition with another decorator is registered with a framework, which calls it.
 PLAIN_DECORATORS = re.compile(
@@ -193,6 +197,33 @@ def test_no_module_is_longer_than_ten_pages() -> None:
     measured = {*files(PACKAGES + STANDING_ALONE)} - {ONE_FILE}
     lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in measured}
     assert {str(file.relative_to(ROOT)): n for file, n in lengths.items() if n > MODULE_LINES} == {}
+
+
+def test_small_pieces_do_not_become_more() -> None:
+    """A newcomer opens few files for a question: helpers used once, small modules and imports are counted."""
+    functions = one_use = small = import_lines = all_lines = modules = 0
+    for file, found in sources().items():
+        text = file.read_text(encoding="utf-8")
+        words = Counter(WORD.findall(text))
+        private = [
+            node.name
+            for node in found
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("_") and node.name[1] != "_"
+        ]
+        functions += sum(isinstance(node, ast.FunctionDef) for node in found)
+        one_use += sum(words[name] == 2 for name in private)
+        lines = len(text.splitlines())
+        if lines >= COUNTED_LINES:
+            modules, all_lines, small = modules + 1, all_lines + lines, small + (lines < SMALL_MODULE_LINES)
+            import_lines += sum(
+                (node.end_lineno or node.lineno) - node.lineno + 1
+                for node in found
+                if isinstance(node, ast.Import | ast.ImportFrom)
+            )
+    shares = (one_use / functions, small / modules, import_lines / all_lines)
+    assert shares[0] <= ONE_USE_SHARE, f"private functions used once: {one_use} of {functions}"
+    assert shares[1] <= SMALL_MODULES_SHARE, f"small modules: {small} of {modules}"
+    assert shares[2] <= IMPORTS_SHARE, f"lines of imports: {import_lines} of {all_lines}"
 
 
 def definitions(file: Path) -> Iterator[ast.FunctionDef | ast.ClassDef | ast.Name]:
