@@ -30,7 +30,6 @@ NO_RIGHTS_ASKED = {
     "monitor/web/pages/access.py": {"_found"},
     "monitor/web/pages/access_groups.py": {"clean_user"},
     "monitor/web/pages/incidents.py": {"_actions", "_assign"},
-    "monitor/web/accounts/first_administrator.py": {"create_first_administrator"},
 }
 
 

@@ -78,7 +78,7 @@ def test_deleting_a_series_wins_over_a_report_that_is_not_stored_yet(
     admin.force_login(User.objects.create_superuser("ada"))
     with half_stored(pool, other, noon) as storing:
         answer = pool.submit(
-            own, admin.post, f"/admin/monitor/depot/series/{circle.pk}/delete/", {"post": "yes"}
+            own, admin.post, f"/admin/monitor/series/{circle.pk}/delete/", {"post": "yes"}
         ).result()
         assert answer.status_code == 302
     assert [(receipt.accepted, receipt.error) for receipt in storing.result()] == [

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[4]
 SUPERVISE = """
     import sys
     from pathlib import Path
-    from monitor import env
+    from monitor.core import env
     from monitor.operations.supervisor import Service, Supervisor
     var = env.make_var_directory(Path(sys.argv[1]))
     services = [Service("sleeper", ["sleep", "600"])]
