@@ -1,8 +1,8 @@
 """The login page while twelve connections repeat the dearest request of strangers, relative to idle.
 
 The grid is that of ``neighbours``, with all sites and all suites but one on the public page. Candidates are
-all pages and downloads, with names that exist, and all operations of the API. It takes ten minutes on two slow
-cores.
+all pages and downloads, with names that exist, and all operations of the API. It takes ten minutes on two
+slow cores.
 
 Run it with a niceness of 0: hashes of passwords yield to pages by theirs (``monitor.web.accounts.hashing``).
 """
