@@ -67,10 +67,9 @@ def identifier(room: str) -> str:
 
 def draw_clocks() -> str:
     """Return a table of what Celery beat sends, the most frequent first."""
-    tasks = sorted(settings.CELERY_BEAT_SCHEDULE.values(), key=lambda each: (each["schedule"], each["task"]))
+    clocks = [(each["schedule"], str(each["task"])) for each in settings.CELERY_BEAT_SCHEDULE.values()]
     rows = [
-        f"| {each['schedule']:g} s | `{each['task'].rpartition('.')[2]}` | {body_of(each['task'])} |"
-        for each in tasks
+        f"| {every:g} s | `{task.rpartition('.')[2]}` | {body_of(task)} |" for every, task in sorted(clocks)
     ]
     return "\n".join(["| every | task | calls |", "|---|---|---|", *rows])
 
@@ -105,10 +104,10 @@ def draw_models() -> str:
     for model in sorted(apps.get_app_config("monitor").get_models(), key=lambda each: each.__name__):
         fields = [field for field in model._meta.get_fields() if isinstance(field, ForeignKey)]
         for field in sorted(fields, key=lambda each: each.name):
-            line = "--" if field.db_constraint else ".."
+            line = "--" if field.deconstruct()[3].get("db_constraint", True) else ".."
             many = "o|" if field.unique else "o{"
             one = "|o" if field.null else "||"
-            other = field.related_model.__name__  # type: ignore[union-attr]
+            other = field.related_model.__name__
             lines.append(f"  {other} {one}{line}{many} {model.__name__} : {field.name}")
         if not fields:
             lines.append(f"  {model.__name__}")
