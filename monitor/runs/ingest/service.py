@@ -87,7 +87,7 @@ def ingest_all(
             for each in submissions:
                 _read(each, now)
             _store(submissions, visible, trigger)
-    receipts = [each.receipt for each in submissions if each.receipt is not None]
+    receipts = [each.final_receipt for each in submissions]
     count_receipts(receipts)
     return receipts
 
@@ -136,7 +136,7 @@ def _store_completed(
         if each.is_waiting:
             _check(each, now)
     _store(submissions, visible, trigger)
-    own = [(each.own, each.receipt) for each in others if each.own is not None and each.receipt is not None]
+    own = [(each.own, each.final_receipt) for each in others if each.own is not None]
     if any(slot.is_chosen and receipt.conflict for slot, receipt in own):
         raise SlotsTaken("the slots that were chosen for runs got reports of other runs meanwhile")
     names = {
@@ -148,7 +148,7 @@ def _store_completed(
 
 
 def _store(submissions: Sequence[Submission], visible: SeriesQuerySet | None, trigger: str) -> None:
-    """Store or refuse those of *submissions* that wait, as many as possible in one statement."""
+    """Store or refuse those of *submissions* that wait, as many as possible in one transaction."""
     waiting = [each for each in submissions if each.is_waiting]
     batches = [_Batch(waiting)]
     while batches:

@@ -46,6 +46,12 @@ class Submission:
         return self.parsed
 
     @property
+    def final_receipt(self) -> ReportReceipt:
+        if self.receipt is None:
+            raise AssertionError("the report was neither stored nor refused")
+        return self.receipt
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it was read, and is neither stored nor refused."""
         return self.parsed is not None and self.receipt is None
