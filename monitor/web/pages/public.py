@@ -107,14 +107,21 @@ def _kept() -> Answers:
         kept["until"] > time.time() or not cache.add(RENEWING, 1, MOST_RENEWING_SECONDS)
     ):
         return Answers(**kept["answers"])
-    with _renewal:  # without former answers, other requests of this process wait
-        renewed = cache.get(CACHED)
-        if renewed is not None and renewed["until"] > time.time():
-            return Answers(**renewed["answers"])
+    try:
+        return _renewed()
+    finally:
+        cache.delete(RENEWING)
+
+
+def _renewed() -> Answers:
+    """Return new answers; those of another request, if this process has made some meanwhile."""
+    with _renewal:
+        kept = cache.get(CACHED)
+        if kept is not None and kept["until"] > time.time():
+            return Answers(**kept["answers"])
         answers = _answers()
         entry = {"answers": asdict(answers), "until": time.time() + answers.seconds}  # the cache keeps JSON
         cache.set(CACHED, entry, answers.seconds + KEPT_SECONDS)
-        cache.delete(RENEWING)
     return answers
 
 
