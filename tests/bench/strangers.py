@@ -259,7 +259,7 @@ def timed(address: tuple[str, int], request: HttpRequest, for_seconds: float, re
     with contextlib.closing(connection(address, VICTIM)) as kept:
         while time.monotonic() < until:
             took.append(seconds(lambda: _expect_200(request.send(kept))))
-            time.sleep(max(BETWEEN_SECONDS, rest * min(took)))
+            time.sleep(max(BETWEEN_SECONDS, rest * min(took)))  # the pace of the load; it waits for nothing
     return took
 
 
