@@ -1,4 +1,4 @@
-"""The wing of what the data mean: what they say about the grid, now and next.
+"""The wing of conclusions about the grid, drawn from stored runs and values.
 
 ``forecasts`` predicts the next values and scores what it said. A failed run gets its cause by ``signatures``;
 ``attribution`` finds the part of the grid that is at fault; ``incidents`` joins failures by cause;

@@ -1,4 +1,4 @@
-"""The wing of what should run, and what came of it.
+"""The wing of scheduled and reported runs.
 
 A schedule becomes slots in the ``ledger`` (``expand``), which claims those that are due (``claim``) unless an
 admission rule or a window of ``maintenance`` keeps them. ``worker`` runs the claimed ones of the home
